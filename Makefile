@@ -26,7 +26,7 @@ export TAMBOUR_STOCK_PYTHON ?= $(CURDIR)/.build/venv/bin/python
 RELEASE_TRAITS := Jemalloc,TLS
 # Uses the allocator of a release. The tests do not use it, because sanitizers replace the allocator.
 BUILD_SERVER := swift build -c release --traits $(RELEASE_TRAITS) --product tambourd
-# Uses the traits of the server, because different traits would compile all sources twice.
+# Uses the traits of the server, because a build with different traits would compile all sources again.
 BUILD_CLIENT := swift build -c release --traits $(RELEASE_TRAITS) --product tambour
 # All debug builds use the traits of the tests, for the same reason.
 DEBUG := --traits PostgreSQL,TLS
@@ -63,7 +63,7 @@ man: deps-run ## Builds both programs, and writes their man pages and shell comp
 	$(BUILD_CLIENT)
 	scripts/man .build/release .build/man
 
-dev-cert: ## Makes a private authority and a certificate for localhost, for trying TLS
+dev-cert: ## Makes a private certificate authority and a certificate for localhost, to try TLS
 	@scripts/dev-cert .build/dev-cert
 
 chat: ## Chats on $(LISTEN) as a stock client: make chat ME=+79990000001 PEER=+79990000002
@@ -93,7 +93,7 @@ clients: deps-clients ## Plays everything that three client libraries offer, and
 	swift build $(DEBUG) --product tambourd
 	.build/venv/bin/python Tests/SystemTests/Clients/run.py --tambourd .build/debug/tambourd --out .build/clients $(LIBRARIES)
 
-lint: deps-lint ## Checks the format, and the Python of the conformance suite
+lint: deps-lint ## Checks the format, and the Python of the conformance suite and of the client cells
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests bench
 	.build/venv-lint/bin/ruff check --quiet protocol-spec/conformance
 	.build/venv-lint/bin/ruff format --check --quiet protocol-spec/conformance
@@ -117,7 +117,7 @@ record-sessions: deps-test deps-conformance ## Records the sessions of clients w
 	$(RECORD)
 	$(RECORD) --flows .build/venv-conformance/bin/python
 
-# Suppresses the warning that MkDocs 2 will be a different program.
+# Suppresses MkDocs's warning that version 2 will be a different program.
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: deps deps-docs ## Builds the reference site of the protocol in .build/site
 	rm -rf .build/docs-src
@@ -142,7 +142,7 @@ soak: deps-test ## Runs the long tests once, then every test $(SOAK_RUNS) times
 	$(MAKE) mutants journey
 	@for run in $$(seq $(SOAK_RUNS)); do echo "run $$run of $(SOAK_RUNS)"; $(TEST) 2>&1 | tail -n 1; done
 
-mutants: deps-conformance ## Breaks the sources in every way that a test should notice: hours
+mutants: deps-conformance ## Breaks the sources in every way that a test should notice; takes hours
 	python3 Tests/mutants/check.py
 	@for list in commands delta entities findings photos plays screen simulation; do python3 Tests/mutants/$$list.py; done
 	python3 Tests/mutants/wire.py .build/venv-conformance/bin/python
@@ -167,11 +167,11 @@ fuzz-long: fuzz ## Runs every decoder under libFuzzer for an hour each
 bench-tools:
 	@scripts/deps bench
 	$(BUILD_SERVER)
-	# Uses the same traits, because different traits would compile all sources twice.
+	# Uses the same traits, because a build with different traits would compile all sources again.
 	swift build -c release --traits $(RELEASE_TRAITS) --product tambour-bench
 	@$(MAKE) -C bench/limits OUT=$(CURDIR)/.build/bench
 
-bench: bench-tools ## Measures the server next to its limits, three short rounds
+bench: bench-tools ## Measures the server and the limits of the machine, in three short rounds
 	.build/release/tambour-bench suite --rounds 3 --seconds 3 \
 		--markdown-out $(RESULTS)/short.md --json-out $(RESULTS)/short.json $(WORKLOADS)
 

@@ -6,7 +6,7 @@ let package = Package(
     products: [
         .executable(name: "tambourd", targets: ["tambourd"]),
         .executable(name: "tambour", targets: ["tambour"]),
-        // With the module of the ids that the client speaks of.
+        // Includes the module that defines the ids in the client's API.
         .library(name: "TambourClient", targets: ["TambourClient", "TambourProtocol"]),
         .executable(name: "tambour-spec", targets: ["tambour-spec"]),
     ],
@@ -39,7 +39,7 @@ let package = Package(
         .package(url: "https://github.com/swiftlang/swift-subprocess", exact: "1.0.2", traits: []),
     ],
     targets: [
-        // Ground: none of these imports anything of ours.
+        // Ground: targets that import, of this package, only targets of this group.
         .systemLibrary(name: "CEpoll"),
         .systemLibrary(name: "CWidth"),
         .systemLibrary(
@@ -123,7 +123,7 @@ let package = Package(
             ]
         ),
 
-        // A terminal toolkit, which knows nothing of ours.
+        // A terminal toolkit that imports no part of the messenger.
         .target(name: "TerminalKit", dependencies: ["CQRencode", "CWidth"]),
 
         // Programs.
@@ -159,7 +159,7 @@ let package = Package(
             ]
         ),
 
-        // Measures; not shipped.
+        // Benchmarks; not shipped.
         .executableTarget(
             name: "tambour-bench",
             dependencies: [
@@ -219,7 +219,7 @@ let package = Package(
                 "TambourFraming", "TambourProtocol", "TambourTesting", "tambour-spec",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
-            // Run by a Lua interpreter, and by Python.
+            // A Lua interpreter and Python run these files.
             exclude: ["Dissector/wireshark.lua", "Schemas/validate.py"]
         ),
         .testTarget(
@@ -246,7 +246,7 @@ let package = Package(
             ]
         ),
         .testTarget(name: "TerminalKitTests", dependencies: ["TambourTesting", "TerminalKit"]),
-        // Devices and the server's rules together: what neither side's tests can see.
+        // Tests of devices together with the server's rules, which no test of one side can replace.
         .testTarget(
             name: "EntityTests",
             dependencies: [
@@ -265,7 +265,7 @@ let package = Package(
             ],
             exclude: ["Regressions/seeds.txt"]
         ),
-        // What random input finds: inputs of every decoder, and requests made from the
+        // Tests with random input: bytes for every decoder, and requests generated from the
         // specification.
         .target(
             name: "FuzzTargets",
@@ -290,9 +290,9 @@ let package = Package(
                 "TambourFraming", "TambourMessenger", "TambourProtocol", "TambourSQL",
                 "TambourServer", "TambourTesting", "tambour", "tambourd",
             ],
-            // Compiled or run by the tests themselves: a layer to preload, a program to try it on,
-            // what client libraries play, who follows the guide, draws the screen, and replays
-            // sessions; who validates output, and who sits before a terminal.
+            // The tests compile or run these files themselves: the power-cut layer and its test
+            // program, and Python programs that drive clients and terminals, follow the guide, and
+            // check output.
             exclude: [
                 "Captures", "Clients", "CodeExamples", "Guide", "JSONOutput",
                 "PowerCut/powercut.c", "PowerCut/writer.c", "Sessions", "StockClient", "Terminal",
@@ -302,7 +302,7 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// Every target of ours with the coverage that libFuzzer goes by; `scripts/fuzz` asks for it.
+// `scripts/fuzz` sets this variable to build every target with the coverage that libFuzzer needs.
 let isFuzzed = Context.environment["TAMBOUR_FUZZ"] == "1"
 if isFuzzed {
     package.targets.append(
@@ -310,7 +310,7 @@ if isFuzzed {
     )
 }
 
-// One place for what every target of ours is built with.
+// The build settings of all targets.
 for target in package.targets where target.type != .system {
     target.swiftSettings =
         (target.swiftSettings ?? []) + [

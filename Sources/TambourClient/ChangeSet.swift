@@ -2,16 +2,18 @@ public import TambourProtocol
 
 /// The parts of the local store that have changed. A screen that shows such a part reads it again.
 public struct ChangeSet: Hashable, Sendable {
-    /// Chats of the list that changed, appeared or disappeared.
+    /// Chats of the chat list that changed, appeared or disappeared.
     public internal(set) var chats: Set<ChatID> = []
-    /// Chats in whose history messages, gaps or queued messages have changed, or whose scheduled
-    /// messages have changed.
+    /// Chats whose messages, gaps, queued messages, scheduled messages or numbers of comments have
+    /// changed.
     public internal(set) var histories: Set<ChatID> = []
-    /// Comments, by `Client.Comments.id`, of which messages, gaps or queued messages have changed.
+    /// The ids (`Client.Comments.id`) of comment threads whose messages, gaps or queued messages
+    /// have changed.
     public internal(set) var comments: Set<ChatID> = []
     /// People whose name, presence or contact status has changed.
     public internal(set) var people: Set<UserID> = []
-    /// Chats whose draft was changed by another device or process of the account.
+    /// Chats whose draft has changed without a call in this process, for example on another device.
+    /// Changes by another process of this device set `everything` instead.
     public internal(set) var drafts: Set<ChatID> = []
     /// The queue of actions has changed.
     public internal(set) var queue = false
@@ -21,7 +23,7 @@ public struct ChangeSet: Hashable, Sendable {
     public internal(set) var folders = false
     /// The account itself or its settings have changed.
     public internal(set) var account = false
-    /// Anything may have changed: another process has written.
+    /// Anything may have changed, for example because another process has written.
     public internal(set) var everything = false
 
     public init() {}

@@ -5,9 +5,9 @@ extension Client {
     /// The comments on a post, as a chat of this device.
     ///
     /// Its `id` works like the id of a chat in `history`, `look`, `lookAway`, `thread`, `search`,
-    /// `send`, `edit`, `delete`, `react`, `typing` and the calls for drafts. The comments are not
-    /// in the list of chats and have no read mark. The server pushes comments only while `look`
-    /// shows them, so at other times a gap follows the last comment that is stored here.
+    /// `send`, `edit`, `delete`, `react`, `typing` and the calls for drafts. The list of chats does
+    /// not contain the comments, and they have no read mark. The server pushes comments only while
+    /// `look` reports them as on the screen. At other times, a gap follows the last stored comment.
     public struct Comments: Hashable, Sendable, Identifiable {
         public let id: ChatID
         public let post: MessageID

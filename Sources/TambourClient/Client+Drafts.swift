@@ -26,10 +26,10 @@ extension Client {
     /// Saves a draft on this device and on the account's other devices. An empty text discards the
     /// draft.
     ///
-    /// A draft longer than a message stays on this device only. Drafts from other devices do not
-    /// replace such a draft: docs/decisions/0024-long-drafts.md. Both rules also hold for a draft
-    /// of a comment, and for a draft in a group that the account has lost, until the account joins
-    /// the group again.
+    /// A draft longer than the longest allowed message stays on this device only, and drafts from
+    /// other devices do not replace it: docs/decisions/0024-long-drafts.md. Both rules also hold
+    /// for drafts of comments. They hold for a draft in a group that the account is no longer in,
+    /// until the account rejoins the group.
     public func saveDraft(
         _ text: String,
         in chat: ChatID,

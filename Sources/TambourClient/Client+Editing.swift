@@ -22,7 +22,8 @@ extension Client {
 
     /// Replaces the text of an own message, sent or queued. A refused message is sent again.
     ///
-    /// - Throws: `ClientError.invalid` when the message no longer exists.
+    /// - Throws: `ClientError.invalid` when the message no longer exists, and for a queued photo or
+    ///   forwarded message.
     public func edit(
         _ row: HistoryRow.ID,
         in chat: ChatID,
@@ -53,12 +54,12 @@ struct EditedText {
     /// The new formatting; nil keeps the old formatting.
     let spans: [MessageSpan]?
 
-    /// Returns the formatting of the new text.
+    /// Returns the formatting of the new text, given the old text and its formatting.
     func elements(insteadOf old: String, _ elements: [Element]) -> [Element] {
         let moved = TextChange(from: old, to: text).moved(elements)
         guard let spans else { return moved }
-        // `spans` cannot express formatting that this library does not know, so that formatting
-        // stays, as mentions do.
+        // `spans` cannot express formatting that is unknown to this library. Such formatting
+        // therefore stays, as mentions do.
         let kept = moved.filter { $0.style?.isMention ?? true }
         let named = kept.filter { $0.style != nil }.map(\.range)
         let new = spans.filter { span in
@@ -68,7 +69,7 @@ struct EditedText {
     }
 }
 
-/// The one stretch in which two texts differ, in UTF-16 units.
+/// The single range in which two texts differ, in UTF-16 units.
 struct TextChange: Equatable {
     /// The range of the old text that is replaced.
     let range: Range<Int>
@@ -106,7 +107,7 @@ struct TextChange: Equatable {
         }
     }
 
-    /// - Parameter isWhole: whether any change of the element's text drops the element.
+    /// - Parameter isWhole: whether the element is dropped if any part of its text changes.
     private func moved(_ old: Range<Int>, isWhole: Bool) -> Range<Int>? {
         if old.upperBound <= range.lowerBound { return old }
         if old.lowerBound >= range.upperBound {
@@ -122,8 +123,8 @@ struct TextChange: Equatable {
 }
 
 extension Element {
-    /// The range that the element formats, clamped so that a nonsensical range from the server
-    /// causes no overflow.
+    /// The range that the element formats, clamped so that an invalid range from the server causes
+    /// no overflow.
     fileprivate var range: Range<Int> {
         let most = Int(Int32.max)
         let start = min(max(0, Int(clamping: from)), most)

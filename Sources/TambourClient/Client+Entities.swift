@@ -4,11 +4,11 @@ public import TambourProtocol
 /// measurements.
 ///
 /// A change is stored and shown at once, and sent to the server when it can be reached. The client
-/// undoes nothing silently: when changes of two devices collide, `entityConflicts` keeps both until
-/// the user has chosen.
+/// never drops a change silently: when the changes of two devices conflict, `entityConflicts` keeps
+/// both until the user has chosen.
 ///
-/// The first call of any of these functions starts the synchronisation of entities. Before that,
-/// entities cost nothing.
+/// The first call of any of these functions starts the synchronisation of entities. Until then, the
+/// client neither requests nor stores entities.
 extension Client {
     /// Returns the entities directly below a parent, or the top-level entities for nil, in the
     /// order in which this device received them.
@@ -97,8 +97,8 @@ extension Client {
         try await wish { core, tx in try core.entities.use(tx).pendingCount }
     }
 
-    /// Returns whether the changes of other devices to entities have arrived: no pull is in flight
-    /// or needed.
+    /// Returns whether all entity changes of other devices have arrived, that is, no pull is in
+    /// flight or needed.
     ///
     /// - Returns: false while there is no connection. While another process is connected, returns
     ///   whether this account has ever pulled entities, because that process then keeps them up to
@@ -113,7 +113,8 @@ extension Client {
 
     /// Returns the elements of a series from one position to another, in the order of the series.
     ///
-    /// Requests the range from the server. Offline, returns the elements that this device holds.
+    /// Requests the range from the server while this client is online. Otherwise, returns the
+    /// elements that this device holds.
     ///
     /// - Parameter range: values of the field that orders the series; for measurements, Unix
     ///   milliseconds.

@@ -21,9 +21,9 @@ extension Client {
 
     /// Searches the server's messages for words that begin with the words of `query`, newest first.
     ///
-    /// The results are not stored here; to open one, call `look` at its chat around the message. A
-    /// server that has many messages to search answers with empty pages. After an empty page, the
-    /// client requests the next page, up to `pagesOfNothing` pages in total.
+    /// The results are not stored on this device. To open one, call `look` for its chat with the
+    /// message as the position. A server with many messages to search may return empty pages. After
+    /// an empty page, the client requests the next page, up to `pagesOfNothing` pages in total.
     /// - Parameters:
     ///   - chat: nil for all chats.
     ///   - marker: the marker at the end of the previous page; nil for the first page.
@@ -73,7 +73,7 @@ extension Client {
     /// Stores people as the server describes them, in one transaction.
     ///
     /// - Parameter isMemberList: whether `users` come from a list of members, which lacks the names
-    ///   that this account gave.
+    ///   that this account gave its contacts.
     func keep(_ users: [User], isMemberList: Bool = false) async throws(ClientError) -> [Person] {
         try await wish { _, tx in
             for user in users {

@@ -18,7 +18,7 @@ public struct ChatFolder: Hashable, Sendable, Identifiable {
     /// The maximum length of a title in UTF-16 units.
     public static let maxTitleUnits = Limits.standard.maxTitleUnits
 
-    /// The numbers of `filters` in the protocol. Filters that are unknown have no effect here.
+    /// The numbers in the protocol's field `filters`. Unknown filters are ignored here.
     private enum Filter {
         static let unread: Int64 = 0
         static let channels: Int64 = 2
@@ -37,8 +37,8 @@ public struct ChatFolder: Hashable, Sendable, Identifiable {
 
     /// Returns whether a chat is in the folder.
     ///
-    /// - Parameter isContact: whether a person is a contact; called only for folders that contain
-    ///   all contacts.
+    /// - Parameter isContact: returns whether a person is a contact; called only for folders that
+    ///   contain all dialogs with contacts.
     public func contains(_ chat: ChatSummary, isContact: (UserID) -> Bool) -> Bool {
         if chats.contains(chat.id) || hasUnread && chat.unread > 0 { return true }
         switch chat.kind {
@@ -51,17 +51,17 @@ public struct ChatFolder: Hashable, Sendable, Identifiable {
 
 /// Folders of chats.
 ///
-/// The first call of `syncFolders`, or the first change, starts their synchronisation. Before that,
-/// folders cost nothing. Changes are stored, shown at once, and sent when the server can be
-/// reached.
+/// The first call of `syncFolders`, or the first change, starts their synchronisation. Until then,
+/// the client requests no folders. Changes are stored, shown at once, and sent when the server can
+/// be reached.
 extension Client {
     /// Keeps the folders up to date from now on, also after a restart.
     public func syncFolders() async throws(ClientError) {
         try await wish { core, tx in try core.useFolders(tx) }
     }
 
-    /// Returns the folders in their order, from local storage, without the folder of all chats.
-    /// `ChangeSet.folders` announces changes.
+    /// Returns the folders in their order, from local storage. Omits the folder that contains all
+    /// chats. `ChangeSet.folders` announces changes.
     public func folders() throws(ClientError) -> [ChatFolder] {
         try store.read { try $0.shownFolders().map(ChatFolder.init) }
     }
@@ -118,7 +118,7 @@ extension Client {
     /// Changes the order of the folders. Folders that `ids` omits follow in their old order.
     public func orderFolders(_ ids: [ChatFolder.ID]) async throws(ClientError) {
         try await change { core, folders, tx in
-            // A newer order replaces a queued one, and therefore names all folders.
+            // A newer order replaces a queued one, so it must contain all folders.
             let rest = folders.map(\.id).filter { !ids.contains($0) }
             try core.queue(OrderFoldersTask(order: ids + rest), tx)
         }
@@ -126,7 +126,7 @@ extension Client {
 
     /// Puts a chat into a folder, or takes it out.
     ///
-    /// - Throws: `ClientError.invalid` for a folder that no longer exists, and one that is full.
+    /// - Throws: `ClientError.invalid` for a folder that no longer exists or is full.
     public func put(
         _ chat: ChatID,
         in id: ChatFolder.ID,

@@ -2,7 +2,7 @@ public import TambourProtocol
 
 /// Finding and joining groups and channels, and their options. All calls wait for the server.
 extension Client {
-    /// A group or channel as the server shows it to people outside.
+    /// A group or channel as the server shows it to people who are not members.
     public struct ChatCard: Hashable, Sendable, Identifiable {
         public let id: ChatID
         public let title: String
@@ -34,7 +34,7 @@ extension Client {
         public let chats: [ChatCard]
     }
 
-    /// A switch of a group or channel, such as `JOIN_REQUEST`.
+    /// A setting of a group or channel that is on or off, such as `JOIN_REQUEST`.
     public struct ChatOption: Hashable, Sendable, Identifiable {
         public let name: String
         public let isOn: Bool
@@ -53,7 +53,7 @@ extension Client {
     /// Joins the group or channel of a link, or asks to join.
     public func join(_ link: String) async throws(ClientError) -> Joining {
         let chat = try await askLoggedIn(ChatJoinRequest(link: Text(link))).chat
-        // People outside see a chat without participants.
+        // The server shows a chat to non-members without its participants.
         guard let me = try me(), chat.participants[me] != nil else {
             return .requested(ChatCard(chat))
         }
@@ -82,7 +82,7 @@ extension Client {
         )
     }
 
-    /// Returns the options of a group or channel, also those that are off.
+    /// Returns the options of a group or channel, including those that are off.
     public func options(of chat: ChatID) async throws(ClientError) -> [ChatOption] {
         let reply = try await askLoggedIn(ChatInfoRequest(chatIDs: [chat]))
         let set = reply.chats.first?.options

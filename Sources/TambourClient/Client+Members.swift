@@ -17,7 +17,8 @@ extension Client {
         public var id: UserID { person.id }
     }
 
-    /// Returns at most `limit` members of a group or channel, with their roles. Waits for the server.
+    /// Returns at most `limit` members of a group or channel, with their roles. Waits for the
+    /// server.
     ///
     /// - Throws: `ClientError.refused` for a channel that this account does not administer.
     public func roster(
@@ -72,8 +73,8 @@ extension Client {
         var marker: Int64?
         repeat {
             let reply = try await askLoggedIn(ContactListRequest(status: .blocked, from: marker))
-            // Blocking does not make a person a contact, so these people are stored without that
-            // status.
+            // Blocking does not make a person a contact, so these people are not stored as
+            // contacts.
             people += try await keep(reply.contacts)
             marker = reply.marker
         } while marker != nil

@@ -1,7 +1,7 @@
 import Foundation
 import TambourProtocol
 
-/// Mentions of this account, and mentions in its own messages.
+/// Messages that mention this account or answer one of its messages.
 extension Client {
     /// Returns messages on this device that mention this account or answer one of its messages,
     /// newest first.
@@ -33,7 +33,7 @@ extension Reader {
 }
 
 extension Message {
-    /// Returns whether the message mentions a person or answers a message of that person.
+    /// Returns whether the message mentions a person or answers one of that person's messages.
     func concerns(_ user: UserID) -> Bool {
         let isMentioned = (elements?.stored ?? []).contains {
             "\($0.type)" == "USER_MENTION" && $0.entityID == user

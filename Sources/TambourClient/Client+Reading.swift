@@ -23,7 +23,8 @@ extension Client {
         try store.read { try $0.value(of: .phone) }
     }
 
-    /// The chat that `keepOpenChat` stored; nil if there is none, or if the account has lost it.
+    /// The chat that `keepOpenChat` stored; nil if there is none, or if the account is no longer in
+    /// it.
     public func openChat() throws(ClientError) -> ChatID? {
         let chat = try store.read { try $0.value(of: .openChat) as Int64? }.map { ChatID($0) }
         guard let chat, let summary = try self.chat(chat), !summary.isGone else { return nil }
@@ -70,15 +71,16 @@ extension Client {
     public enum HistoryAnchor: Hashable, Sendable {
         /// The newest messages.
         case newest
-        /// The messages before this one, without it.
+        /// The messages before this one, which is not included.
         case before(MessageID)
-        /// The messages after this one, without it.
+        /// The messages after this one, which is not included.
         case after(MessageID)
-        /// The messages on both sides of this one, with it.
+        /// This message and the messages on both sides of it.
         case around(MessageID)
         /// The messages on both sides of a time, in Unix milliseconds.
         case time(Int64)
-        /// The first unread message and the messages around it.
+        /// The first unread message and the messages around it; the newest messages if all are
+        /// read.
         case firstUnread
     }
 
@@ -106,7 +108,7 @@ extension Client {
     }
 
     /// Returns the read mark of this account in a chat, in Unix milliseconds of the server's clock;
-    /// 0 before the first read message.
+    /// 0 if the account has read nothing there.
     public func readMark(of chat: ChatID) throws(ClientError) -> Int64 {
         try store.read { try $0.chatRow(chat)?.readMark ?? 0 }
     }
@@ -192,7 +194,7 @@ extension Client {
         }
     }
 
-    /// The maximum number of rows on a screen. Prefetching need not plan for more.
+    /// The cap on `rowsOnScreen`, which limits how much the client prefetches.
     private static let mostRowsOnScreen = 10_000
 
     /// Reports that a chat is no longer on the screen.

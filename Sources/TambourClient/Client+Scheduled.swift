@@ -3,14 +3,14 @@ public import TambourProtocol
 /// A message that the server sends at a later time.
 public struct ScheduledMessage: Hashable, Sendable, Identifiable {
     public enum ID: Hashable, Sendable {
-        /// A message that the server has. It gets another id when it is sent.
+        /// A message that the server holds. It gets another id when it is sent.
         case message(MessageID)
         /// A message that waits for the server, or that the server refused to schedule.
         case queued(OutgoingID)
     }
 
     public enum State: Hashable, Sendable {
-        /// The server sends the message at its time, also while this device is offline.
+        /// The server sends the message at its time, even while this device is offline.
         case scheduled
         /// The message waits for the server. After its time, it is sent as soon as the server can
         /// be reached.
@@ -45,13 +45,15 @@ extension Client {
     /// Schedules a message.
     ///
     /// The message waits until the server can be reached. If it reaches the server after its time,
-    /// the server sends it at once, and the client publishes `ClientEvent.sentLate`.
+    /// the server sends it at once. If that is more than a minute late, the client publishes
+    /// `ClientEvent.sentLate`.
     ///
     /// - Parameters:
     ///   - atMs: when to send the message, in Unix milliseconds.
-    ///   - draft: as in `send`.
-    /// - Throws: `ClientError.invalid` for a time that has passed or is more than a year away, and
-    ///   when the chat already has `mostScheduledInChat` scheduled messages.
+    ///   - draft: as in `send` without a time.
+    /// - Throws: `ClientError.invalid` for a time that has passed or is more than a year away, for
+    ///   a chat that the account is no longer in, and when the chat already has
+    ///   `mostScheduledInChat` scheduled messages.
     @discardableResult
     public func send(
         _ text: String,
@@ -95,8 +97,8 @@ extension Client {
         try store.read { try Reader($0).scheduled(in: chat) }
     }
 
-    /// Changes the text or the time of a scheduled message. A new time causes another attempt to
-    /// send a message that could not be sent; any change schedules a refused message again.
+    /// Changes the text or the time of a scheduled message. A new time retries a message that the
+    /// server could not send. Any change retries the scheduling of a refused message.
     ///
     /// - Parameters:
     ///   - text: the new text; nil keeps the text.
@@ -182,7 +184,8 @@ extension ClientCore {
         }
     }
 
-    /// Finds a scheduled message. A message that waited may have reached the server meanwhile.
+    /// Finds a scheduled message. A queued message that has reached the server meanwhile is not
+    /// found under its old id.
     ///
     /// - Throws: `ClientError.invalid` for a message that is no longer scheduled.
     fileprivate func place(
@@ -237,7 +240,7 @@ extension ClientCore {
         _ tx: StoreTransaction
     ) throws {
         var task = EditScheduledTask(chat: chat.rawValue, message: message.id.rawValue)
-        // The new task replaces a queued one, and therefore repeats its changes.
+        // The new task replaces a queued one, so it must repeat the changes of that task.
         for case (_, let queued as EditScheduledTask) in try tx.scheduling(in: chat)
         where queued.message == task.message {
             task = queued.merged(onto: task)
@@ -309,9 +312,9 @@ extension Reader {
     }
 
     /// - Parameters:
-    ///   - failedMs: when a message of the list last could not be sent. Messages that were due by
-    ///     then have failed.
-    ///   - passedMs: a time that has passed by the server's clock.
+    ///   - failedMs: the time of the last failure to send a message of the list. Messages that were
+    ///     due by then have failed.
+    ///   - passedMs: the server's clock is at or after this time.
     private func scheduled(
         _ message: Message,
         _ edit: EditScheduledTask?,

@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// The account's password and phone, and signing in other devices. All calls wait for the server.
 extension Client {
-    /// The password that a sign-in needs besides the code.
+    /// Whether a sign-in needs a password in addition to the code, and the hint for it.
     public struct PasswordDetails: Hashable, Sendable {
         public let isSet: Bool
         /// A reminder that is shown to everybody who has the code; nil without one.

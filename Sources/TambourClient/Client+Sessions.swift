@@ -47,7 +47,8 @@ extension Client {
         try await wish { _, tx in try tx.set(.token, token) }
     }
 
-    /// Sends a request that the server accepts only after login.
+    /// Sends a request that the server accepts only after login. Waits for the login. While another
+    /// process is connected, that process sends the request.
     func askLoggedIn<Request: WireRequest & Sendable>(
         _ request: Request
     ) async throws(ClientError) -> Request.Reply where Request.Reply: Sendable {

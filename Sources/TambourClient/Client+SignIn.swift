@@ -35,7 +35,7 @@ extension Client {
         let track: String
     }
 
-    /// Who may create an account on a server. Existing accounts always sign in.
+    /// Who may create an account on a server. The owner of an existing account can always sign in.
     public enum RegistrationPolicy: Hashable, Sendable {
         case open
         /// People with an invitation, or with an invited phone.
@@ -43,7 +43,8 @@ extension Client {
         /// Nobody.
         case closed
 
-        /// The policy that a server named; open for older servers, which name none.
+        /// The policy that a server named; `open` if it named none, as older servers do, or an
+        /// unknown one.
         init(_ mode: RegistrationMode?) {
             switch mode {
             case .invite: self = .invite
@@ -66,7 +67,7 @@ extension Client {
         return try result.get()
     }
 
-    /// An invitation of another person to the server.
+    /// An invitation with which another person can register on the server.
     public struct Invitation: Hashable, Sendable {
         /// The code that the other person passes to ``Client/requestCode(phone:invitation:)``.
         public let code: String
@@ -92,13 +93,13 @@ extension Client {
     /// Requests a login code, which the server sends to the owner of the phone outside of this
     /// protocol.
     ///
-    /// A server that restricts registration sends no code to a phone without an account and without
-    /// an invitation, and does not say so. Thus nobody can find out who has an account.
+    /// If registration is restricted, the server silently sends no code to a phone that has neither
+    /// an account nor an invitation, so that nobody can find out who has an account.
     /// - Parameters:
     ///   - phone: 5 to 15 digits, with or without a plus.
     ///   - invitation: the code of an invitation; nil for an existing account, an invited phone, or
     ///     an open server.
-    /// - Throws: `ClientError.invalid` when `invitation` cannot be a code.
+    /// - Throws: `ClientError.invalid` when `invitation` is malformed.
     public func requestCode(
         phone: String,
         invitation: String? = nil

@@ -8,7 +8,7 @@ extension Client {
         public let text: String
         /// How long the link can be approved.
         public let lifetime: Duration
-        /// The server's name of the sign-in. Only the device that shows the link knows it.
+        /// The server's id of this sign-in. Only the device that shows the link knows it.
         let track: String
         let pollingInterval: Duration
         let end: ContinuousClock.Instant

@@ -9,9 +9,9 @@ extension Client {
     /// message that is deleted or not stored here, which is then the first entry. Other deleted
     /// messages are omitted, and answers to a deleted message form a separate thread.
     /// - Parameters:
-    ///   - limit: the maximum number of entries, at least 2. A longer thread is cut to the message
-    ///     itself, the nearest messages of the chain for up to half of the limit, and the newest of
-    ///     the remaining messages.
+    ///   - limit: the maximum number of entries, at least 2. A longer thread is reduced to the
+    ///     message itself, the nearest messages of the chain (up to half of the limit), and the
+    ///     newest of the remaining messages.
     public func thread(
         of message: MessageID,
         in chat: ChatID,
@@ -22,7 +22,7 @@ extension Client {
 }
 
 extension Reader {
-    /// The maximum number of answers whose ids are read.
+    /// The maximum number of answers to read from the store.
     private static let mostAnswers = 5_000
 
     func thread(of message: MessageID, in chat: ChatID, limit: Int) throws -> MessageThread {
@@ -68,10 +68,10 @@ extension Reader {
         )
     }
 
-    /// Returns the chain of messages that leads to a message, starting with the first message of
-    /// the thread.
+    /// Returns the chain of answered messages that leads to a message, first message first.
     ///
-    /// - Returns: the chain, which is never empty, and whether it reaches the start of the thread.
+    /// - Returns: the last `count` messages of the chain, at least one, and whether they reach the
+    ///   start of the thread.
     private func path(
         to message: MessageID,
         in chat: ChatID,

@@ -4,8 +4,8 @@ public import TambourProtocol
 /// A messenger account on this device. It works from local storage, online or offline.
 ///
 /// Each action is stored before the call returns and is shown at once. The client performs it on
-/// the server when the server can be reached. It takes effect once, even if the connection or the
-/// process dies in between.
+/// the server when the server can be reached. The action takes effect once, even if the connection
+/// or the process dies in between.
 ///
 ///     let client = try Client(store: "/home/anna/.local/share/tambour/anna.db")
 ///     client.start()
@@ -75,8 +75,9 @@ public final class Client: Sendable {
         store.close()
     }
 
-    /// Reports a change of network, for example when a phone leaves its Wi-Fi. The client
-    /// reconnects at once.
+    /// Reports a change of network, for example when a phone leaves its Wi-Fi. A disconnected
+    /// client reconnects at once, unless the server requested a pause. A connected client tests its
+    /// connection.
     public func networkChanged() {
         driver.perform { $0.networkChanged() }
     }
@@ -90,8 +91,8 @@ public final class Client: Sendable {
     /// The state of the connection to the server.
     public var state: ConnectionState { listeners.state }
 
-    /// The reason why the server or another process signed this account out; nil if this has not
-    /// happened since the client was created.
+    /// The reason why this account was signed out, as in `ClientEvent.signedOut`; nil if this has
+    /// not happened since the client was created or last online.
     public var signedOutReason: String? { listeners.signedOutReason }
 
     /// The `signedOutReason` when a different account signs in while this device still holds an
@@ -104,8 +105,8 @@ public final class Client: Sendable {
         return (both?[0] ?? 0, both?[1] ?? 0)
     }
 
-    /// Returns the pause before the next attempt to connect; nil when the client does not wait for
-    /// one.
+    /// Returns the remaining pause before the next attempt to connect; nil when the client is not
+    /// pausing.
     public func pauseBeforeRetry() async -> Duration? {
         let pause = try? await driver.call { $0.pauseBeforeRetryMs }
         return pause.flatMap { $0 }.map { .milliseconds($0) }
@@ -166,7 +167,8 @@ public final class Client: Sendable {
     /// defines where the text is cut.
     /// - Returns: ids for the messages until the server assigns ids. All messages are already
     ///   stored when the call returns.
-    /// - Throws: `ClientError.invalid` when the text is empty or contains only white space.
+    /// - Throws: `ClientError.invalid` when the text is empty, when a text too long for one message
+    ///   contains only white space, and for a chat that the account is no longer in.
     @discardableResult
     public func sendInParts(
         _ text: String,
@@ -283,7 +285,8 @@ public final class Client: Sendable {
         }
     }
 
-    /// Notifies the other members that the user is typing. The notification is not stored.
+    /// Notifies the other members that the user is typing. Has no effect unless this client is
+    /// online.
     public func typing(in chat: ChatID) {
         driver.perform { core in
             core.run { tx in

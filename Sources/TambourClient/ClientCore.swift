@@ -8,8 +8,9 @@ import TambourProtocol
 ///
 ///     bytes, time, an action ──▶ one transaction ──▶ commit ──▶ bytes, changes, the next alarm
 ///
-/// A failed transaction changes nothing in memory either. The core rereads its state from the store
-/// and closes the connection. After the reconnect, the server sends the lost data again.
+/// A failed transaction changes nothing in memory either: the core rereads its state from the
+/// store. If the store itself failed, the core also closes the connection. After the reconnect, the
+/// server sends the lost data again.
 ///
 /// The state belongs to the parts of the core, such as `tasks` and `histories`. Extensions of the
 /// core call the functions of these parts.
@@ -59,7 +60,7 @@ package final class ClientCore {
     package var bytesSent: Int { wire.bytesSent }
     package var bytesReceived: Int { wire.bytesReceived }
 
-    /// The remaining part of the pause after a failed connection; nil outside of a pause.
+    /// The remaining pause before the next attempt to connect; nil while the link is not pausing.
     package var pauseBeforeRetryMs: Int64? {
         guard case .waiting(let until) = link.phase else { return nil }
         return max(0, until - environment.nowMs())
@@ -141,8 +142,8 @@ package final class ClientCore {
     /// - Throws: an error of `body`, or `ClientError.store`. In both cases nothing has changed.
     func attempt<Value>(_ body: (StoreTransaction) throws -> Value) throws(ClientError) -> Value {
         while true {
-            // Another process may have signed out. The end of that account's session has its own
-            // transaction, so that a `body` that throws does not roll it back.
+            // Another process may have signed out. The core ends that account's session in a
+            // separate transaction, so that a `body` that throws does not roll this back.
             let value: Value? = try transaction { tx in
                 try noticeOthers(tx) && noticeSignOut(tx) ? nil : try body(tx)
             }
@@ -193,7 +194,7 @@ package final class ClientCore {
         return value
     }
 
-    /// Completes every transaction: starts the work that is now possible.
+    /// Runs at the end of every transaction: starts the work that is now possible.
     private func finish(_ tx: StoreTransaction) throws {
         guard link.phase != .stopped else { return }
         if tx.changes.everything { try serveOthers(tx) }

@@ -1,6 +1,6 @@
 /// Options of a client.
 public struct ClientOptions: Sendable {
-    /// The app name of this device in the server's list of sessions.
+    /// The name of this device in the server's list of sessions, if `deviceName` is empty.
     public var appName = "Tambour"
     public var appVersion = "0.1"
     public var deviceName = ""

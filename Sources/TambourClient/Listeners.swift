@@ -24,8 +24,8 @@ final class Listeners: Sendable {
 
     /// Passes a notice on to the listeners. Called on the lane only, which keeps notices in order.
     ///
-    /// Notifies listeners after releasing this object's lock. Otherwise a deadlock is possible: a
-    /// terminating stream holds a lock that `yield` needs, and waits for this object's lock.
+    /// Notifies listeners after releasing this object's lock, to avoid a deadlock: a terminating
+    /// stream holds a lock that `yield` needs, and waits for this object's lock.
     func tell(_ notice: ClientDriver.Notice) {
         switch notice {
         case .changes(let changes):

@@ -21,16 +21,17 @@ extension Client {
     /// Cuts a text into parts that each fit into a message.
     ///
     /// A text that fits is not changed. A longer text is cut after a paragraph, otherwise after a
-    /// line, otherwise between words, otherwise between characters. A mention is never cut. White
-    /// space at the cuts and at the end is removed, but the indentation of a line stays. No part is
-    /// empty.
+    /// line, otherwise between words, otherwise between characters. A mention is cut only if it is
+    /// longer than `limit`, and is then dropped. White space at the cuts and at the end is removed,
+    /// but the indentation of a line stays. No part is empty.
     ///
     /// - Parameters:
     ///   - text: a text of any length.
     ///   - spans: the formatting of the text, and the people whom it names. Each part gets the
     ///     formatting of its text.
     ///   - limit: the maximum number of UTF-16 units in a part, at least 2.
-    /// - Returns: the parts in order; empty for an empty text.
+    /// - Returns: the parts in order; none for an empty text, or for a text longer than `limit`
+    ///   that contains only white space.
     public static func parts(
         of text: String,
         formatted spans: [MessageSpan] = [],
@@ -136,6 +137,6 @@ private struct TextCutter {
 }
 
 extension Character {
-    /// Whether the character is invisible. A space with a combining mark is visible.
+    /// Whether the character is white space. A space with a combining mark is not.
     fileprivate var isBlank: Bool { unicodeScalars.allSatisfy(\.properties.isWhitespace) }
 }

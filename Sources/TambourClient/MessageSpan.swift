@@ -33,8 +33,8 @@ public struct MessageSpan: Hashable, Sendable {
     /// The maximum number of spans in one message.
     public static let most = Limits.standard.maxElementsPerText
 
-    /// Returns the part of the span within a range, counted from the start of that range; nil for a
-    /// span outside of it, and for a mention that is not whole.
+    /// Returns the part of the span within `part`, counted from the start of `part`; nil for a span
+    /// outside of `part`, and for a mention that is not completely inside.
     func within(_ part: Range<Int>) -> MessageSpan? {
         let common = range.clamped(to: part)
         guard !common.isEmpty, !style.isMention || common == range else { return nil }

@@ -6,7 +6,7 @@ public struct Poll: Hashable, Sendable, Identifiable {
         /// Its number in the poll, from 1.
         public let id: Int64
         public let text: String
-        /// The number of votes; 0 for an account that does not see them.
+        /// The number of votes; 0 if this account may not see the votes.
         public let votes: Int
         /// Whether this account has voted for it.
         public let isChosen: Bool
@@ -92,7 +92,7 @@ public struct NewPoll: Hashable, Sendable, Codable {
         )
     }
 
-    /// The poll in words, shown until the server has it.
+    /// The poll in words, shown until the server has stored the message.
     var text: String {
         (["[poll] \(question)"] + answers.map { "• \($0)" }).joined(separator: "\n")
     }
@@ -122,7 +122,7 @@ extension Client {
         }
     }
 
-    /// Votes in a poll. The answers replace earlier ones; no answers take the vote back.
+    /// Votes in a poll. The answers replace earlier ones; an empty list withdraws the vote.
     public func vote(
         for answers: [Int64],
         in poll: Int64,
@@ -166,7 +166,7 @@ struct VoteTask: ClientTask {
     }
 
     func succeeded(_ reply: SendVoteReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        // The reply contains the votes but not the message's version, so the changes are requested.
+        // The reply contains the votes but not the message's version, so request the changes.
         try tx.noteMissingChanges(of: ChatID(chat))
         try core.askChanges(of: ChatID(chat), tx)
     }

@@ -14,7 +14,8 @@ package enum Event: Sendable {
     /// A user no longer follows the presence of `users`.
     case unfollowed([UserID], by: UserID)
     /// A change of a user's settings, for all of the user's connections except `except`. The case
-    /// is indirect because it is large and rare, while events of sends are copied often.
+    /// is indirect because it is large and rare, and would enlarge the frequently copied events of
+    /// sends.
     indirect case settingsChanged(SettingsNews, of: UserID, except: ConnectionID?)
     /// A scheduled message is due at this time, Unix milliseconds.
     case delayed(until: Int64)
@@ -24,7 +25,7 @@ package enum Event: Sendable {
     case codeWithheld
 }
 
-/// The read marks of some members of a chat at the end of a batch.
+/// The read marks and unread counts of some members of a chat at the end of a batch.
 package final class ReadCounters: Sendable {
     /// The read mark and unread count of one member.
     package struct Reader: Sendable {

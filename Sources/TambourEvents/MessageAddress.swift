@@ -4,7 +4,7 @@ package import TambourProtocol
 package struct MessageAddress: Hashable, Sendable {
     /// The chat id that the reader sees; for comments the channel.
     package let chatID: ChatID
-    /// The post that the messages are comments on.
+    /// The post on which the messages are comments; nil for other messages.
     package let postID: MessageID?
 
     package init(chatID: ChatID, postID: MessageID? = nil) {

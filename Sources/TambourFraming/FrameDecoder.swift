@@ -17,7 +17,8 @@ package struct FrameDecoder: Sendable {
     /// Returns the next frame of `bytes` and advances `offset` past it. If the frame is incomplete,
     /// returns nil and keeps `offset`.
     ///
-    /// A bad byte is rejected as soon as it arrives, even if the header is incomplete.
+    /// A bad version or command is rejected as soon as its byte arrives, even if the header is
+    /// incomplete.
     /// - Throws: `FrameError`. Afterwards the start of the next frame is unknown.
     package func next(
         in bytes: UnsafeRawBufferPointer,

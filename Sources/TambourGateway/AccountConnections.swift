@@ -50,7 +50,7 @@ final class AccountConnections: Sendable {
         }
     }
 
-    /// Returns the members of `users` with connections that receive unread counters.
+    /// Returns the users among `users` who have a connection that receives unread counters.
     ///
     /// - Parameter users: in the order of their ids.
     func counted(among users: [UserID]) -> [UserID] {

@@ -28,7 +28,7 @@ final class Admission: Sendable {
     private static let closedWhenExhausted = 32
 
     /// - Parameters:
-    ///   - descriptors: the limit of descriptors of the process.
+    ///   - descriptors: the process's limit of open file descriptors.
     ///   - nowMs: the lanes' clock.
     init(
         descriptors: Int,

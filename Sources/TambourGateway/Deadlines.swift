@@ -3,7 +3,7 @@ import TambourProtocol
 /// The deadlines of a session. One timer is set to the nearest deadline. Times are milliseconds of
 /// the lane's clock.
 struct Deadlines {
-    /// The state of the session that decides which deadlines apply.
+    /// The part of a session's state that decides which deadlines apply.
     struct Situation {
         let phase: SessionStateMachine.Phase
         let isStranger: Bool

@@ -12,11 +12,13 @@ struct EncodedPush<Content: WirePush> {
         case packet([UInt8])
         /// No packet, because the receiver lacks a capability that the push needs.
         case nothing
-        /// No packet, because the payload is longer than clients read. The value is its length.
+        /// No packet, because the payload is longer than clients read. The value is its length in
+        /// bytes.
         case tooLong(Int)
     }
 
-    /// The form for receivers with `capabilities`, reduced to those that affect the bytes.
+    /// The form for receivers with these capabilities; only the capabilities that affect the bytes
+    /// are compared.
     private struct Form {
         let capabilities: Capabilities
         let delivery: Delivery

@@ -16,13 +16,13 @@ final class FeatureReload: Sendable {
 
     /// Records that a lane has applied the rules.
     ///
-    /// - Parameter told: the number of the lane's sessions that got new answers.
+    /// - Parameter told: the number of the lane's sessions that got new decisions.
     func laneIsDone(told: Int) {
         self.told.withLock { $0 += told }
         lanes.leave()
     }
 
-    /// - Returns: the number of sessions that got new answers; nil when a lane did not finish in
+    /// - Returns: the number of sessions that got new decisions; nil when a lane did not finish in
     ///   time.
     func wait(_ timeout: DispatchTimeInterval) -> Int? {
         lanes.wait(timeout: .now() + timeout) == .success ? told.withLock { $0 } : nil

@@ -75,8 +75,8 @@ package final class Gateway: Sendable {
 
     /// Accepts connections.
     ///
-    /// - Parameter tls: creates the layers of connections of TLS listeners. Without it, there are
-    ///   no such listeners.
+    /// - Parameter tls: creates the layers of each connection of a TLS listener; nil when no
+    ///   endpoint uses TLS.
     /// - Returns: the addresses of the listeners, with their actual ports.
     package func listen(
         on endpoints: [ListenEndpoint],
@@ -137,7 +137,8 @@ package final class Gateway: Sendable {
     /// Connections that have not logged in.
     package var strangerCount: Int { shared.strangers.count }
 
-    /// Waits until all lanes have answered, so it must not be called on a lane or the engine.
+    /// Returns a report of each lane. It waits for the lanes, so it must not be called on a lane or
+    /// the engine.
     /// - Returns: nil when a lane does not answer within five seconds.
     package func laneReports() -> [LaneReport]? {
         let reports = Mutex([LaneReport?](repeating: nil, count: lanes.count))
@@ -158,9 +159,9 @@ package final class Gateway: Sendable {
 
     /// Loads feature rules and applies them on all lanes.
     ///
-    /// When it returns, the new answers have been sent to every session whose answers changed. The
-    /// reply to a later PING follows them. Like `laneReports`, it waits for the lanes.
-    /// - Returns: the rules, and the number of sessions that got new answers.
+    /// When this method returns, each session whose feature decisions changed has been sent the new
+    /// ones; the reply to a later PING follows them. Like `laneReports`, it waits for the lanes.
+    /// - Returns: the rules, and the number of sessions that got new decisions.
     /// - Throws: the mistakes in the rules, in which case the old rules stay in force; `BusyLane`
     ///   when a lane applies the new rules too late.
     package func applyRules(

@@ -26,7 +26,7 @@ enum LaneMessage: Sendable {
     /// Apply new feature rules.
     case features(FeatureReload)
     /// Continue a reload with the remaining sessions. `told` is the number of sessions that got new
-    /// answers so far.
+    /// decisions so far.
     case tellFeatures(FeatureReload, ArraySlice<Session>, told: Int)
     case stop
 }
@@ -42,7 +42,7 @@ final class LaneGateway: @unchecked Sendable {
     private var byUser: [UserID: [Session]] = [:]
     /// The sessions whose clients named features.
     private var withFeatures: [ObjectIdentifier: Session] = [:]
-    /// For each feature, the number of sessions with each answer.
+    /// For each feature, the numbers of sessions for which it is on and off.
     private(set) var featureCounts: [String: FeatureCount] = [:]
     private(set) var rules: FeatureRules
     private let pages: PageTurns
@@ -107,7 +107,7 @@ final class LaneGateway: @unchecked Sendable {
         countFeatures(of: session)
     }
 
-    /// Updates the counts after the session's answers may have changed.
+    /// Updates the counts after the session's feature decisions may have changed.
     func countFeatures(of session: Session) {
         count(session, session.account.features ?? [])
     }
@@ -191,15 +191,15 @@ final class LaneGateway: @unchecked Sendable {
     /// The number of sessions that apply new rules before other work of the lane gets its turn.
     private static let toldAtOnce = 256
 
-    /// Evaluates the new rules for the given sessions, and pushes the new answers to sessions whose
-    /// answers changed.
+    /// Evaluates the new rules for the given sessions, and pushes the new decisions to sessions
+    /// whose decisions changed.
     private func tellFeatures(
         _ reload: FeatureReload,
         _ sessions: ArraySlice<Session>,
         told before: Int
     ) {
         var told = before
-        // Many sessions have the same answers, so each distinct set of answers is encoded once.
+        // Many sessions get the same decisions, so each distinct set of decisions is encoded once.
         var encoded: [LoginConfig: EncodedPush<Push>] = [:]
         for session in sessions.prefix(Self.toldAtOnce) {
             guard let answers = session.account.featuresChanged() else { continue }
@@ -250,8 +250,8 @@ final class LaneGateway: @unchecked Sendable {
                 }
             }
             if users.count > Self.listedUsers * byUser.count {
-                // A channel may have many more members than users are online. In this case, search
-                // the online users in the list of members, which is sorted by id.
+                // A channel may have many more members than users are online. In this case, look up
+                // each online user in the list of members, which is sorted by id.
                 for (user, sessions) in byUser where users.holdsSorted(user) {
                     deliver(to: sessions, of: user)
                 }

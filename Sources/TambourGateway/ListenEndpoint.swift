@@ -11,7 +11,8 @@ package struct ListenEndpoint: Hashable, Sendable, CustomStringConvertible {
         package var description: String { "listener \"\(text)\": \(reason)" }
     }
 
-    /// The bytes below the protocol's packets. The raw value is the scheme.
+    /// Whether the protocol's packets travel over plain TCP or TLS. The raw value is the URL
+    /// scheme.
     package enum Transport: String, Sendable {
         case tcp
         case tls

@@ -11,7 +11,8 @@ struct LoginFlow {
         let isInteractive: Bool
         /// Users whose presence the session follows.
         let followed: [UserID]
-        /// Users whom the LOGIN began to follow and whom the session must unfollow.
+        /// Users whom the LOGIN began to follow and whom the session must unfollow, because
+        /// following them was ended while the LOGIN was in flight.
         let unfollowed: [UserID]
     }
 
@@ -23,8 +24,8 @@ struct LoginFlow {
         isInteractive = request.interactive ?? true
     }
 
-    /// Records the value of a PING that arrived after the LOGIN. It overrides the value of the
-    /// LOGIN.
+    /// Records whether the client is in the foreground, as a PING after the LOGIN says. This
+    /// overrides the value in the LOGIN.
     mutating func noted(interactive: Bool) {
         isInteractive = interactive
     }

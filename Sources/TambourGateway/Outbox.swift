@@ -7,8 +7,8 @@ import TambourProtocol
 /// Writes replies and pushes to a client, and applies back-pressure. No other code writes to the
 /// client.
 ///
-/// Pushes that arrive during a LOGIN wait until its reply is written. The outbox closes a client
-/// that does not read its bytes.
+/// Pushes that arrive during a LOGIN wait until its reply is written. The outbox closes the
+/// connection of a client that does not read.
 struct Outbox {
     private let shared: SharedServices
     private var opened: Connection?
@@ -43,7 +43,7 @@ struct Outbox {
         opened = connection
     }
 
-    /// Records the sequence number of the client's last request. Pushes use distant numbers.
+    /// Records the sequence number of the client's last request. Pushes use numbers far from it.
     mutating func noteSequence(_ sequence: UInt16) {
         writer.lastSequence = sequence
     }

@@ -28,7 +28,7 @@ final class PageTurns: @unchecked Sendable {
         bytesPerRound = max(1, limits.maxReplyBytesPerRound)
     }
 
-    /// Returns the bytes of pages that a batch of messages may write at once. Further pages take
+    /// Returns how many bytes of pages a batch of messages may write at once. Further pages take
     /// turns.
     ///
     /// - Parameter isFence: whether a PING waits for the end of the batch.

@@ -44,8 +44,8 @@ extension Session {
             }
         }
 
-        /// Returns the charges before the request starts; nil for LOGIN, which is charged when its
-        /// token is known.
+        /// Returns what is charged before the request starts; nil for LOGIN, which is charged when
+        /// its token is known.
         func charges(limits: Limits) -> RateRules.Charges? {
             switch work {
             case .login: nil

@@ -113,8 +113,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 }
             }
         } catch {
-            // The frame exceeds only the limit for strangers, which ends if the LOGIN in flight is
-            // accepted.
+            // The frame exceeds only the limit for strangers. This limit no longer applies if the
+            // LOGIN in flight is accepted.
             if requests.hasLogin, case .tooLong(let length, _) = error,
                 length <= limits.maxFrameBytes
             {
@@ -186,7 +186,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     /// Sets the priority and the reply limit. The lane serves strangers after logged-in
-    /// connections, and fewer bytes may wait for them.
+    /// connections, and fewer reply bytes may wait for a stranger.
     func setStranger(_ isStranger: Bool) {
         connection.isLowPriority = isStranger
         outbox.setStranger(isStranger)
@@ -245,8 +245,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     func closeIfEnded() {
         guard let ending else { return }
-        // A preview may take long. A session with a revoked token must not receive pushes until
-        // then.
+        // A session with a revoked token does not wait for a preview, which may take long, because
+        // it would receive pushes in the meantime.
         let areDone = requests.areDone(ignoringPreviews: ending == .sessionClosed)
         // Do not wait for a client that has stopped reading.
         let isWaitedFor = ending == .inputEnded || !outbox.isBehind

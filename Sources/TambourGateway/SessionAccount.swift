@@ -13,9 +13,9 @@ final class SessionAccount {
     private var presence: SessionPresence
     /// The LOGIN in flight; nil when no LOGIN is in flight.
     private var login: LoginFlow?
-    /// The version of the user's settings. The hash of the client's configuration contains it.
+    /// The version of the user's settings, which the hash of the client's configuration covers.
     private(set) var settingsVersion: Int64 = 0
-    /// The answers that the lane has counted in the metrics.
+    /// The feature decisions that the lane has counted in the metrics.
     var countedAnswers: [SessionFeature] = []
 
     /// - Parameter dialect: the dialect of the listener; nil to detect the client's dialect.
@@ -49,7 +49,8 @@ final class SessionAccount {
     /// Whether the client receives unread counters with each message.
     var isCounted: Bool { client.isCounted }
 
-    /// The answers to the features that the client named; nil when it named no feature.
+    /// The server's decision about each known feature that the client named; nil when it named no
+    /// feature.
     var features: [SessionFeature]? { client.features?.answers }
 
     /// Returns whether the opcode is off for this client, or has a different meaning in the
@@ -91,7 +92,8 @@ final class SessionAccount {
         }
     }
 
-    /// Evaluates the feature rules for the user, or for the device before LOGIN.
+    /// Evaluates the feature rules for the user, or for the device before LOGIN. Returns whether a
+    /// decision changed.
     @discardableResult
     private func decideFeatures() -> Bool {
         guard client.decideFeatures(by: gateway.rules) else { return false }
@@ -101,8 +103,8 @@ final class SessionAccount {
 
     /// Applies changed feature rules.
     ///
-    /// - Returns: the answers to push, if the client has logged in and they changed. Before LOGIN a
-    ///   client keeps its old answers.
+    /// - Returns: the decisions to push, if the client has logged in and they changed. Before LOGIN
+    ///   a client keeps its old decisions.
     func featuresChanged() -> [SessionFeature]? {
         guard caller != nil, decideFeatures() else { return nil }
         return features
@@ -234,7 +236,7 @@ final class SessionAccount {
         if client.isCounted { shared.accounts.count(caller.userID, isCounted: false) }
         client.signOut()
         session.setStranger(true)
-        // A closing session needs no new answers.
+        // A closing session needs no new decisions.
         if !session.connection.isClosing { decideFeatures() }
     }
 

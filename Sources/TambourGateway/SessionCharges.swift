@@ -43,7 +43,7 @@ struct SessionCharges {
         return rates.take(charge.units, from: charge.bucket, of: address)
     }
 
-    /// Charges the connection and its address for any request before login.
+    /// Charges a request before login to the connection and its address.
     ///
     /// LOGIN is free, and SESSION_INIT is charged to the connection only. Clients at the same
     /// address therefore cannot keep each other from logging in.
@@ -89,7 +89,8 @@ struct SessionCharges {
         return softErrors <= limits.maxSoftErrors
     }
 
-    /// Counts a request with an unknown opcode. Apps that are newer than this server send some.
+    /// Counts a request with an unknown opcode. Apps that are newer than this server send such
+    /// requests.
     ///
     /// - Returns: whether the request counts as malformed.
     mutating func isSoftError(unknownFrom caller: Caller?) -> Bool {

@@ -9,8 +9,8 @@ struct SessionClient {
     private(set) var caller: Caller? { didSet { known = nil } }
     private(set) var origin: SessionOrigin { didSet { known = nil } }
     private(set) var capabilities: Capabilities { didSet { known = nil } }
-    /// The capabilities that the client named in SESSION_INIT. A client that named any uses no
-    /// dialect.
+    /// The capabilities that the client named in SESSION_INIT. A client that named a capability
+    /// uses no dialect.
     private var named: Capabilities = []
     /// The client's dialect. It is set once, by the first source that reveals it: the listener, a
     /// clue before login, or the token. If no source does, a login sets it to `classic`.
@@ -126,7 +126,7 @@ struct SessionClient {
 
     /// Evaluates the feature rules for the user, or for the device before LOGIN.
     ///
-    /// - Returns: whether an answer changed.
+    /// - Returns: whether a decision changed.
     mutating func decideFeatures(by rules: FeatureRules) -> Bool {
         known = nil
         return features?.decide(by: rules, for: caller?.userID) == true

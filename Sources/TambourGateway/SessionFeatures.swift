@@ -1,14 +1,14 @@
 import TambourMessenger
 import TambourProtocol
 
-/// The features that one client named, and the answers that it received.
+/// The features that one client named, and the server's decisions about them.
 ///
-/// Answers stay the same until the client logs in, repeats SESSION_INIT, or the rules change. Only
-/// the session's lane touches this object. Clients that name no feature have no such object.
+/// The decisions stay the same until the client logs in, repeats SESSION_INIT, or the rules change.
+/// Only the session's lane touches this object. Clients that name no feature have no such object.
 final class SessionFeatures {
     private let names: [String]
     private let device: FeatureSubject
-    /// The answers in the order of the feature names. Unknown features are omitted.
+    /// The decisions in the order of the feature names. Unknown features are omitted.
     private(set) var answers: [SessionFeature] = []
     /// The features of the specification that are off for this client.
     private(set) var off: Features = []
@@ -29,7 +29,7 @@ final class SessionFeatures {
     /// Evaluates the rules.
     ///
     /// - Parameter user: nil before login.
-    /// - Returns: whether an answer changed.
+    /// - Returns: whether a decision changed.
     @discardableResult
     func decide(by rules: FeatureRules, for user: UserID?) -> Bool {
         var subject = device

@@ -67,7 +67,7 @@ final class SessionRequests {
         machine.inFlight >= limits.maxRequestsInFlight || machine.isBlocked
     }
 
-    /// Whether no request is in flight.
+    /// Returns whether every request has been answered.
     ///
     /// - Parameter ignoringPreviews: whether to ignore link previews, which may take long.
     func areDone(ignoringPreviews: Bool) -> Bool {
@@ -168,8 +168,8 @@ final class SessionRequests {
         }
         switch request {
         case .ping(let ping):
-            // PING is a fence: pushes that the lane received before it must be sent before its
-            // reply.
+            // PING is a fence: pushes that the lane received before the PING must be sent before
+            // its reply.
             gateway.drainMailbox()
             if let interactive = ping.interactive { account.setInteractive(interactive) }
             reply(PingReply(), sequence, opcode)

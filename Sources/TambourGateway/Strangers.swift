@@ -27,8 +27,8 @@ final class Strangers: Sendable {
         let openedMs: Int64
         var stage: Stage
         var wasRefused = false
-        /// The ticket of the connection's valid place in a list. Places with other tickets are
-        /// stale.
+        /// The ticket of the connection's valid places: one in the line of all addresses, one in
+        /// the line of its own address. Places with other tickets are stale.
         var ticket: UInt64
     }
 
@@ -144,7 +144,8 @@ extension Strangers.Line {
     /// it has more places than twice the number of connections plus this number.
     private static var keptStale: Int { 64 }
 
-    /// - Parameter strangers: all strangers. Each has one valid place in one of the lists.
+    /// - Parameter strangers: all strangers. A stranger of this line has one valid place, in one
+    ///   list.
     fileprivate mutating func append(
         _ place: Strangers.Place,
         _ stage: Strangers.Stage,

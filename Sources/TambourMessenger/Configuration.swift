@@ -14,7 +14,7 @@ extension Messenger {
         package var registration: RegistrationPolicy
         /// How many people each user may invite within `invitationsKeptDays`; 0 for none.
         package var userInvitations: Int
-        /// How long entries of the audit log are kept.
+        /// How many days the entries of the audit log are kept.
         package var auditDays: Int
         package var limits: Limits
         package var environment: Environment

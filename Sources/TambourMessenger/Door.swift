@@ -1,20 +1,20 @@
 package import TambourEvents
 package import TambourProtocol
 
-/// A gateway through which clients reach the messenger. The messenger sends it events and queries
-/// its clients' state.
+/// A gateway through which clients reach the messenger. The messenger sends events to the door and
+/// asks it about its clients.
 ///
 /// The messenger calls a door from the engine, from readers and on the door's own queues, possibly
 /// several times at once. A door must not block; it queues the events.
 package protocol Door: AnyObject, Sendable {
     /// Forwards events to the clients concerned. The events never include login codes or due times.
-    /// An answer that is handed over later reaches the client after the events.
+    /// An answer that the messenger hands over after this call reaches the client after the events.
     func deliver(_ events: [Event])
 
     /// Calls `body`, on any queue, when all earlier events are on their way to the clients.
     func whenDelivered(_ body: @escaping @Sendable () -> Void)
 
-    /// Returns the members of `users` who have clients that receive unread counters with each
+    /// Returns the users among `users` who have a client that receives unread counters with each
     /// message.
     ///
     /// - Parameter users: in the order of their ids.

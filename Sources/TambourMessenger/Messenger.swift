@@ -5,7 +5,7 @@ package import TambourSQL
 import TambourStore
 
 /// The messenger as a door sees it. It runs commands and queries, and performs the two steps of a
-/// login.
+/// login: `resolve` and `login`.
 ///
 /// Completions are called on any queue. A command's events reach the doors before its answer.
 package final class Messenger: Sendable {
@@ -166,7 +166,7 @@ package final class Messenger: Sendable {
     /// Whether all link previews are finished.
     package var isIdle: Bool { previews.isIdle }
 
-    /// Stops scheduled messages, erasure and link previews; requests are still served.
+    /// Stops scheduled messages, housekeeping and link previews; requests are still served.
     package func stopOwnWork() {
         housekeeper.stop()
         delayed.stop()
@@ -174,7 +174,8 @@ package final class Messenger: Sendable {
         previews.close()
     }
 
-    /// Finishes all accepted requests and checkpoints the database's write-ahead log.
+    /// Finishes all accepted requests, except those that wait for a password hash, and checkpoints
+    /// the database's write-ahead log.
     ///
     /// - Parameter completion: called once, on the engine's queue.
     package func stop(_ completion: @escaping @Sendable () -> Void) {
@@ -198,8 +199,8 @@ package final class Messenger: Sendable {
         }
     }
 
-    /// The people that users have recently found by search. Tests use it to introduce users to each
-    /// other.
+    /// The people whom each user has recently found by phone, name or link. Tests use it to
+    /// introduce users to each other.
     package var foundPeople: FoundPeople { dispatcher.found }
 
     /// Returns how far the commit clock runs ahead of the wall clock, milliseconds.
@@ -209,7 +210,7 @@ package final class Messenger: Sendable {
 
     // MARK: - Commands
 
-    /// Runs a command on the engine, after hashing the password that it carries.
+    /// Runs a command on the engine, after hashing the password that it carries, if any.
     package func run(
         _ command: CommandRequest,
         _ context: RequestContext,
@@ -310,7 +311,7 @@ package final class Messenger: Sendable {
         }
     }
 
-    /// Checks that a token that was just issued is still valid; otherwise calls `died`.
+    /// Checks that a token that was just issued is still valid. If not, calls `died`.
     package func check(
         _ token: String,
         of requester: Requester,
@@ -322,8 +323,8 @@ package final class Messenger: Sendable {
         }
     }
 
-    /// Reads the snapshot of a LOGIN. Its session already receives events, so it misses no later
-    /// commit.
+    /// Answers a LOGIN from a snapshot of the store. The session already receives events, so the
+    /// client misses no commit after the snapshot.
     package func login(
         _ request: LoginRequest,
         _ context: RequestContext,

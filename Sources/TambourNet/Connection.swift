@@ -24,7 +24,7 @@ package final class Connection {
         let reason: CloseReason
         /// The latest time to close, in milliseconds of the lane's clock.
         let deadlineMs: Int64
-        /// The time after which a peer that accepts no bytes is closed.
+        /// The connection is closed if the peer accepts no bytes for this time.
         let patience: Duration
         var timer: TimerToken?
 
@@ -67,8 +67,8 @@ package final class Connection {
     /// first.
     var isEndUntold = false
 
-    // Output: first the bytes collected in the lane's buffer during this round, then the bytes that
-    // the socket refused.
+    // Output: segments of the lane's buffer with the bytes of this round, and `backlog`, the bytes
+    // that the socket refused.
     var firstSegment: Int32 = -1
     var lastSegment: Int32 = -1
     var collectedBytes: Int32 = 0
@@ -79,7 +79,8 @@ package final class Connection {
     private var reasonsToWait: ReasonsToWait = []
     /// Whether the connection is in one of the lane's queues of turns.
     var awaitsTurn = false
-    /// Whether the bytes that the delegate left unconsumed include complete requests.
+    /// Whether the delegate ended its turn early. The unconsumed bytes may then include complete
+    /// requests.
     package internal(set) var hasEndedTurn = false
     var backlog: ByteStore?
 
@@ -198,9 +199,10 @@ package final class Connection {
     /// The time when the presented bytes were read, in microseconds of the lane's clock.
     package var arrivalUs: Int64 { lane.arrivalUs }
 
-    /// Stops presenting input until `resumeReading`. Further bytes wait in the peer's kernel.
+    /// Stops presenting input until `resumeReading`. Further bytes wait in the kernels' socket
+    /// buffers.
     ///
-    /// When called during `received`, the delegate may still consume the presented bytes.
+    /// A delegate that calls this during `received` may still consume the presented bytes.
     package func pauseReading() {
         lane.preconditionOnLane()
         isReadingPaused = true

@@ -1,7 +1,7 @@
 /// Connections with layers. Input from the socket and output of the delegate pass through the
 /// layers.
 extension Lane {
-    /// The time limit for sending the last bytes of a failed layer.
+    /// The time limit for sending the last bytes of a connection whose layer failed.
     private static let failureDrain = Duration.seconds(1)
 
     func openLayers(of connection: Connection) {

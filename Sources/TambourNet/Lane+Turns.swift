@@ -6,13 +6,14 @@ import TambourQueues
 /// the delegate.
 extension Lane {
     private static let poison: UInt8 = 0xDB
-    /// The limit of new sockets that a lane adopts in one round, so that many arrivals do not delay
-    /// other connections.
+    /// The maximum number of new sockets that a lane opens in one round. Many arrivals therefore do
+    /// not delay other connections.
     private static let arrivalsPerRound = 16
     /// The work charged for a low-priority turn, even if no bytes are read.
     private static let workPerTurn = 256
 
-    /// Gives a turn to the connections of the first `count` events, then to waiting connections.
+    /// Gives a turn to the connections of the first `count` events, then to waiting connections,
+    /// new sockets and low-priority connections.
     func giveTurns(to count: Int) {
         // A connection that ends its turn early moves to the end of its queue and waits for the
         // next round.

@@ -12,7 +12,8 @@ package import TambourQueues
 ///
 /// A connection gets one *turn* per round: one read, or the bytes that it left unconsumed when it
 /// ended its turn early. Low-priority connections, and connections whose layers open, get their
-/// turns after all other connections, and only until the round reaches `LowPriority.workPerRound`.
+/// turns after all other connections, and only until these turns have used up
+/// `LowPriority.workPerRound`.
 ///
 /// `@unchecked Sendable`: every stored property except the constants is accessed on `queue` only,
 /// which `preconditionOnLane` checks; `start`, `stop` and `adopt` only post to it.
@@ -20,11 +21,11 @@ package final class Lane: @unchecked Sendable {
     private static let eventCapacity: Int32 = 256
     static let readCapacity = 64 * 1024
     static let outputCapacity = 256 * 1024
-    /// The number of timers that fire in one round; further due timers fire in the next.
+    /// The maximum number of timers that fire in one round; further due timers fire in the next.
     private static let timersPerRound = 64
 
     /// Whether lanes overwrite bytes after presenting them, by default. Debug builds do, so that a
-    /// test detects a delegate that keeps the bytes.
+    /// test detects a delegate that uses the bytes after the call.
     package static var poisonsByDefault: Bool {
         #if DEBUG
             true
@@ -37,7 +38,7 @@ package final class Lane: @unchecked Sendable {
     package struct LowPriority: Sendable {
         /// The limit of bytes in one read from a low-priority connection.
         package var readBytes: Int
-        /// The work in a round after which no further low-priority turn starts; see
+        /// The work of low-priority turns in a round after which no further such turn starts; see
         /// `Connection.charge`.
         package var workPerRound: Int
         /// The work charged for each step in which a connection's layers open.

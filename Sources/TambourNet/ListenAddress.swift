@@ -50,7 +50,8 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// Whether only this machine can reach the address: 127.0.0.0/8, `::1`, or `localhost`.
+    /// Whether only this machine can reach the address: 127.0.0.0/8, also when mapped to IPv6,
+    /// `::1`, or `localhost`.
     ///
     /// Other names are not resolved; they count as reachable from outside.
     package var isLoopback: Bool {

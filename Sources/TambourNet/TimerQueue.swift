@@ -7,8 +7,8 @@ package struct TimerToken: Hashable, Sendable {
 
 /// Timers in the order of their deadlines: a binary heap without a clock.
 ///
-/// The owner supplies the time. `schedule`, `cancel` and `step` cost O(log n). A cancelled timer
-/// occupies no memory.
+/// The owner supplies the time. `schedule`, `cancel` and `step` cost O(log n). A new timer reuses
+/// the memory of a fired or cancelled timer.
 package struct TimerQueue<Payload> {
     private struct Slot {
         var deadlineMs: Int64

@@ -60,13 +60,13 @@ public struct ChatID: WireID, Hashable, Comparable, Sendable, CustomStringConver
         ChatID(a.rawValue ^ b.rawValue)
     }
 
-    /// Whether it identifies a group or a channel, for any user.
+    /// Whether the id belongs to a group or a channel.
     public var isGroup: Bool { rawValue < 0 }
 
     /// The bit in the magnitude of an id that distinguishes channels from groups.
     package static let channelBit: Int64 = 2_048
 
-    /// Whether it identifies a channel, whose messages name no sender.
+    /// Whether the id belongs to a channel; messages of a channel name no sender.
     public var isChannel: Bool { isGroup && rawValue.magnitude & UInt64(Self.channelBit) != 0 }
 
     /// Returns the other user of the dialog with this id, seen from `user`. Returns `user` for
@@ -96,7 +96,7 @@ public struct MessageID: WireID, Hashable, Comparable, Sendable, CustomStringCon
     /// The times that fit into ids, Unix milliseconds: until the year 6429.
     package static let times: ClosedRange<Int64> = 0...(.max >> 16)
 
-    /// The id of a message at millisecond `timeMs`; a time out of range is clamped.
+    /// Makes the id of a message at millisecond `timeMs`, clamped to the times that an id can hold.
     package init(timeMs: Int64, counter: UInt16) {
         let timeMs = min(max(timeMs, .min >> 16), Self.times.upperBound)
         rawValue = timeMs << 16 | Int64(counter)
@@ -105,10 +105,10 @@ public struct MessageID: WireID, Hashable, Comparable, Sendable, CustomStringCon
     /// The time of the message, Unix milliseconds.
     public var timeMs: Int64 { rawValue >> 16 }
 
-    /// The next larger id. The largest id returns itself, because clients may send any 64-bit
-    /// number.
+    /// The next larger id; the largest id for itself. The sum saturates, because clients may send
+    /// any 64-bit number.
     package var next: MessageID { MessageID(rawValue + 1) }
 
-    /// The next smaller id. The smallest id returns itself.
+    /// The next smaller id; the smallest id for itself.
     package var before: MessageID { MessageID(rawValue - 1) }
 }

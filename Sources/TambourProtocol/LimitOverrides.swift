@@ -4,7 +4,7 @@ struct LimitOverrides {
     private var errors: [LimitError] = []
     private var areLimitsOff = false
 
-    /// Overrides that turn all limits off.
+    /// Overrides that set every limit to its highest legal value.
     static var unlimited: LimitOverrides {
         var overrides = LimitOverrides([:])
         overrides.areLimitsOff = true
@@ -15,7 +15,7 @@ struct LimitOverrides {
         left = overrides
     }
 
-    /// Returns the valid override of a limit, or `standard`.
+    /// Returns the override of a limit if it is valid; otherwise `standard`.
     mutating func value(of name: String, standard: Int, max: Int = Int(Int32.max)) -> Int {
         if areLimitsOff { return max }
         guard let override = left.removeValue(forKey: name) else { return standard }
@@ -30,8 +30,8 @@ struct LimitOverrides {
         return override
     }
 
-    /// - Throws: `LimitError` for an invalid override or an unknown limit. If there are several,
-    ///   throws the error whose limit is first by name.
+    /// - Throws: `LimitError` for an invalid override or an unknown limit. Of several errors,
+    ///   throws the one whose limit comes first in the alphabet.
     func finish() throws(LimitError) {
         let unknown = left.keys.map { LimitError(name: $0, reason: "there is no such limit") }
         guard let first = (errors + unknown).min(by: { $0.name < $1.name }) else { return }

@@ -32,43 +32,43 @@ package struct PayloadError: Error, Hashable, Sendable, CustomStringConvertible 
 
 // Not inlined, so that a check adds only a comparison and a branch to its caller.
 extension PayloadError {
-    /// A required field is absent.
+    /// Returns the error for an absent required field.
     @inline(never)
     package static func missing(_ key: StaticString) -> PayloadError {
         PayloadError(path: "/\(key)", reason: "missing")
     }
 
-    /// A field occurs twice.
+    /// Returns the error for a key that occurs twice.
     @inline(never)
     package static func duplicateKey() -> PayloadError {
         PayloadError(reason: "duplicate key")
     }
 
-    /// A list contains an item twice.
+    /// Returns the error for an item that a list contains twice.
     @inline(never)
     package static func duplicateItem() -> PayloadError {
         PayloadError(reason: "duplicate item")
     }
 
-    /// A closed enumeration does not contain the value.
+    /// Returns the error for a value that its closed enumeration does not contain.
     @inline(never)
     package static func unknownValue(_ name: Text) -> PayloadError {
         PayloadError(reason: "unknown value \"\(name)\"")
     }
 
-    /// An array has too many items.
+    /// Returns the error for an array or map with too many entries.
     @inline(never)
     package static func tooManyItems(_ count: Int, limit: Int) -> PayloadError {
         PayloadError(reason: "\(count) items, limit \(limit)")
     }
 
-    /// A string or binary is too long.
+    /// Returns the error for a value with too many bytes.
     @inline(never)
     package static func tooManyBytes(_ count: Int, limit: Int) -> PayloadError {
         PayloadError(reason: "\(count) bytes, limit \(limit)")
     }
 
-    /// A text is too long.
+    /// Returns the error for a text with too many UTF-16 units.
     @inline(never)
     package static func tooManyUnits(_ count: Int, limit: Int) -> PayloadError {
         PayloadError(reason: "\(count) UTF-16 units, limit \(limit)")

@@ -6,8 +6,8 @@ public struct FIFO<Element> {
     @usableFromInline var elements: [Element?] = []
     @usableFromInline var head = 0
 
-    /// The least number of gaps at the front before the queue closes them. They must also make up
-    /// half of the array.
+    /// The queue removes the gaps at the front when they are at least this many, and at least half
+    /// of the array.
     @inlinable static var keptGaps: Int { 64 }
 
     @inlinable public init() {}

@@ -16,7 +16,7 @@ public final class Mailbox<Item: Sendable>: Sendable {
         @usableFromInline init() {}
     }
 
-    /// A batch larger than this is not kept for reuse.
+    /// The maximum capacity, in items, of a batch's array that is kept for reuse.
     @usableFromInline static var keptCapacity: Int { 4096 }
 
     private let queue: SerialQueue

@@ -1,6 +1,6 @@
 /// A database error in terms common to both engines.
 ///
-/// Neither the message nor the SQL text contains a bound value, so it may be logged.
+/// Neither the message nor the SQL text contains a bound value, so both may be logged.
 public struct SQLError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The kinds of errors that callers distinguish.
     package enum Kind: String, Sendable {

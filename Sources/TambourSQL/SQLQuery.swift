@@ -169,7 +169,7 @@ extension SQLRow {
 
 /// A prepared SELECT with named columns.
 ///
-/// The statement is in use until the last row. Do not run the same query while `body` runs.
+/// The statement is in use until the last row, so `body` must not run the same query.
 public struct SQLQuery<Column: SQLColumn> {
     public let statement: any SQLStatement
 

@@ -13,8 +13,8 @@ package enum SQLMode: Sendable {
     case readWrite
     /// The database must exist.
     case readOnly
-    /// The database must exist, and no process may write it during the connection, as on a
-    /// read-only mount. SQLite creates no further files and ignores an existing write-ahead log.
+    /// The database must exist, and no process may write to it while the connection is open, as on
+    /// a read-only mount. SQLite creates no further files and ignores an existing write-ahead log.
     case immutable
 }
 

@@ -8,8 +8,8 @@
 /// ```
 ///
 /// A statement retains its connection. Parameters are numbered from 1 as in `$1`, columns from 0.
-/// To bind a parameter that the text does not contain, or to bind before `reset`, is a programming
-/// error and traps. Unbound parameters are NULL.
+/// Binding a parameter that the text does not contain, or binding between `step` and `reset`, is a
+/// programming error and traps. Unbound parameters are NULL.
 public protocol SQLStatement: AnyObject {
     /// Binds an integer.
     func bind(_ index: Int, _ value: Int64)

@@ -14,7 +14,7 @@ package final class Certificates: @unchecked Sendable {
     private struct State {
         var changes: TLSFileChanges
         var isStopped = false
-        /// The certificates about whose end a warning was logged.
+        /// The certificates whose expiry the log has warned about.
         var warned: Set<TLSCertificate> = []
     }
 
@@ -27,7 +27,7 @@ package final class Certificates: @unchecked Sendable {
     /// Held while files are loaded, so that older contents do not replace newer ones.
     private let loading = Mutex(())
 
-    /// The time before a certificate's end at which the log warns about it.
+    /// How long before a certificate expires the log warns about it, in seconds.
     private static let warnedSeconds: Int64 = 7 * 86_400
 
     init(_ files: TLSFiles, _ messenger: Messenger) throws(TLSError) {
@@ -44,7 +44,7 @@ package final class Certificates: @unchecked Sendable {
                 case .completed(_, let isResumed): metrics.countHandshake(isResumed: isResumed)
                 case .failed(let failure, let reason):
                     metrics.countHandshake(failed: failure.rawValue)
-                    // Clients leave all the time.
+                    // Clients leave all the time, so this is not logged.
                     guard failure != .abandoned else { return }
                     failures.notice("a TLS handshake failed", metadata: ["reason": "\(reason)"])
                 }

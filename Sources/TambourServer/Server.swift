@@ -29,7 +29,7 @@ package final class Server: @unchecked Sendable {
     package let messenger: Messenger
     package let gateway: Gateway
     let configuration: ServerConfiguration
-    /// The certificates of TLS listeners; nil without such listeners.
+    /// The certificates for TLS listeners; nil if the configuration names none.
     package let certificates: Certificates?
     private let directory: DataDirectory
     private let state = Mutex(State())
@@ -124,11 +124,12 @@ package final class Server: @unchecked Sendable {
     /// Live connections, logged in or not.
     package var connectionCount: Int { gateway.connectionCount }
 
-    /// Reloads the certificates, and the feature rules, which it applies.
+    /// Reloads the certificates and the feature rules, and applies the rules.
     ///
-    /// A mistake in one file does not keep the others from being loaded.
+    /// Certificates and rules are loaded independently: a mistake in one does not affect the other.
     /// - Returns: lines for the operator.
-    /// - Throws: the mistakes in the files. The old content of these files stays in force.
+    /// - Throws: the mistakes in the files, or an error if a busy lane delays the rules. After a
+    ///   mistake the old certificates, or the old rules, stay in force.
     package func reload() throws -> [String] {
         let load = configuration.features.reload
         guard certificates != nil || load != nil else {
@@ -173,7 +174,8 @@ package final class Server: @unchecked Sendable {
     /// Stops the listeners, answers requests in flight, checkpoints, and releases the data
     /// directory.
     ///
-    /// - Parameter completion: called once, on any queue, after all these steps.
+    /// - Parameter completion: called once, on any queue, after all these steps; not called if the
+    ///   server is stopping already.
     package func stop(completion: @escaping @Sendable () -> Void) {
         let isFirst: Bool = state.withLock { state in
             defer { state.isStopping = true }

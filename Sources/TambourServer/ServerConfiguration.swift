@@ -8,7 +8,7 @@ package import TambourTLS
 package struct ServerConfiguration: Sendable {
     /// The listeners. For port 0 the system chooses a free port.
     package var listen: [ListenEndpoint]
-    /// The certificates of TLS listeners; nil without such listeners.
+    /// The certificate files, which TLS listeners require; nil without such listeners.
     package var tls: TLSFiles?
     /// The directory of the database, the lock and the admin socket. The server creates it when it
     /// is missing.

@@ -8,7 +8,7 @@
     package enum TLSTrust: Hashable, Sendable {
         /// The authorities that the system trusts.
         case system
-        /// The authorities of a file in PEM, instead of those of the system.
+        /// The authorities of a file in PEM, instead of the system's authorities.
         case authorities(String)
         /// A public key, by the SHA-256 of its SubjectPublicKeyInfo. Neither the name nor the time
         /// of the certificate counts.
@@ -21,7 +21,8 @@
     ///
     /// `@unchecked Sendable`: `sessions` is a `Mutex`, and all other properties are constant.
     package final class TLSClient: @unchecked Sendable {
-        /// The number of hosts whose sessions are kept.
+        /// The maximum number of hosts whose sessions are kept; one more host displaces all
+        /// sessions.
         private static let keptHosts = 16
 
         private let context: TLSContext
@@ -30,7 +31,8 @@
 
         /// A session of OpenSSL.
         ///
-        /// `@unchecked Sendable`: OpenSSL counts its references atomically and guards it.
+        /// `@unchecked Sendable`: OpenSSL counts references to a session atomically and locks its
+        /// contents.
         private final class Session: @unchecked Sendable {
             let pointer: OpaquePointer
 
@@ -98,8 +100,9 @@
         /// - Parameters:
         ///   - host: a DNS name, or an address without brackets; the certificate must be valid for
         ///     it.
-        ///   - report: called at the end of the handshake, where the layer is used.
-        /// - Throws: for a host that no certificate can contain. OpenSSL would check no name.
+        ///   - report: called at the end of the handshake, on the connection's lane.
+        /// - Throws: for a host that no certificate can name. Without this check, OpenSSL would
+        ///   accept any name.
         package func makeLayer(
             host: String,
             report: @escaping @Sendable (TLSOutcome) -> Void

@@ -4,8 +4,8 @@
 
     /// A context of OpenSSL with the rules that servers and clients share.
     ///
-    /// `@unchecked Sendable`: OpenSSL guards a context that is no longer changed; only the object
-    /// that has created it changes it, before others see it.
+    /// `@unchecked Sendable`: threads may share a context of OpenSSL that nobody changes. Only its
+    /// creator changes it, before other threads see it.
     package final class TLSContext: @unchecked Sendable {
         let pointer: OpaquePointer
 
@@ -13,9 +13,10 @@
         package static let ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20"
         private static let ciphers13 =
             "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
-        /// The groups of a server. Others cost several times as much, and the client chooses.
+        /// The groups of a server. Other groups would cost the server several times as much
+        /// processor time, and the client could choose them.
         static let cheapGroups = "X25519:P-256"
-        /// The groups of a client, whose server may have a certificate of P-384.
+        /// The groups of a client. Its server may have a certificate of P-384.
         static let allGroups = "X25519:P-256:P-384"
 
         init(_ method: OpaquePointer?, groups: String) throws(TLSError) {

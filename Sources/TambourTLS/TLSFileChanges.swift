@@ -2,8 +2,8 @@ import Glibc
 
 /// Notices that files have changed, by their inodes, sizes and times.
 ///
-/// A renewal replaces several files one after another, so changed files count once they have stayed
-/// the same between two checks.
+/// A renewal replaces several files one after another. A change is therefore reported only when two
+/// successive checks find the same state of all files.
 package struct TLSFileChanges {
     private struct FileState: Equatable {
         let device: UInt

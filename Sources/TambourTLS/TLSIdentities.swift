@@ -1,8 +1,8 @@
 #if TLS
     import COpenSSL
 
-    /// The certificates of a server and its ticket keys, ready to use. Never changed: a reload
-    /// replaces it, and open connections keep the old one.
+    /// The certificates of a server and its ticket keys, ready to use. An instance never changes: a
+    /// reload replaces it, and open connections keep the old instance.
     final class TLSIdentities: Sendable {
         let certificates: [TLSCertificate]
         private let contexts: [TLSContext]
@@ -112,8 +112,8 @@
             }
             SSL_CTX_set_client_CA_list(pointer, names)
             SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
-            // A resumed session does not check the client's certificate again, and each connection
-            // could bring the ticket for the next.
+            // Issue no tickets: a resumed session does not check the client's certificate again,
+            // and each resumed connection would bring a ticket for the next one.
             tambour_ssl_ctx_no_tickets(pointer)
             SSL_CTX_set_num_tickets(pointer, 0)
         }

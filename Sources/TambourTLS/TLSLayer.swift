@@ -14,23 +14,23 @@
             case closed
         }
 
-        /// The most plain text in a record.
+        /// The maximum plain text of a record, in bytes.
         private static let recordBytes = 16_384
-        /// The most control messages after the handshake. A peer needs a few, for tickets and new
-        /// keys; a peer that sends them without end would cost processor time and answers.
+        /// The maximum number of control messages after the handshake. A peer needs a few, for
+        /// tickets and new keys. Without a limit, they would cost processor time and output.
         private static let maxControlMessages = 64
 
         let ssl: OpaquePointer
         private let pipe = TLSPipe()
-        /// Owns the contexts to which OpenSSL's callbacks hold unretained pointers.
+        /// Retained, because OpenSSL's callbacks have unretained pointers to it and its contexts.
         private let owner: AnyObject
         /// The server's name, as the user typed it; empty on the server's side.
         let host: String
         private let report: @Sendable (TLSOutcome) -> Void
         private var state = State.opening
         private var hasBegun = false
-        /// The bytes to send after the handshake, or after a handshake message that has arrived in
-        /// part: until it is complete, OpenSSL encloses nothing.
+        /// The bytes to send after the handshake. After an incomplete handshake message, new bytes
+        /// wait here too, because OpenSSL encloses nothing until the message is complete.
         private var held: [UInt8] = []
 
         /// - Parameter ssl: an SSL object that knows its role; the layer takes ownership of it.
@@ -214,7 +214,8 @@
             var count = 0
             let result = SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &count)
             if result == 1 { return }
-            // The pipe accepts everything, so OpenSSL waits for a message or the stream is broken.
+            // The pipe accepts everything. OpenSSL therefore waits for the rest of a handshake
+            // message, or the stream is broken.
             if SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ {
                 held += bytes
             } else {

@@ -9,8 +9,8 @@
         /// The bytes that OpenSSL has not read. Valid only during a call of the layer.
         var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
         var outgoing: [UInt8] = []
-        /// The number of received handshake messages and sent alerts. They cost OpenSSL time and
-        /// answers, and contain no plain text.
+        /// The number of received handshake messages and sent alerts. They cost processor time and
+        /// may cause answers, but contain no plain text.
         var controlMessages = 0
 
         /// `nonisolated(unsafe)`: never changed after its initialization.

@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// Values that arrive on other threads; a test awaits them one by one.
+/// A queue of values that other threads add; a test waits for them one by one.
 package final class Arrivals<Value: Sendable>: Sendable {
     package struct Nothing: Error, CustomStringConvertible {
         package let description = "nothing arrived"
@@ -10,7 +10,7 @@ package final class Arrivals<Value: Sendable>: Sendable {
     private let values = Mutex<[Value]>([])
     private let semaphore = DispatchSemaphore(value: 0)
 
-    /// The longest time that a test waits; no test depends on it passing.
+    /// The longest wait for a value. It only ends tests that fail: no test waits for it on purpose.
     private static var patience: DispatchTimeInterval { .seconds(120) }
 
     package init() {}
@@ -20,7 +20,7 @@ package final class Arrivals<Value: Sendable>: Sendable {
         semaphore.signal()
     }
 
-    /// Waits for the next value, and takes it.
+    /// Waits for the next value and removes it.
     package func next() throws -> Value {
         guard semaphore.wait(timeout: .now() + Self.patience) == .success else { throw Nothing() }
         return values.withLock { $0.removeFirst() }

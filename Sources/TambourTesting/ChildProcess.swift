@@ -1,7 +1,7 @@
 package import Foundation
 import Synchronization
 
-/// A program started by a test, with its output by line, its error text, and its exit status.
+/// A program started by a test. Gives its output line by line, its error text and its exit status.
 ///
 /// Three dedicated threads read its pipes and wait for its exit. They do not block the test
 /// threads, and they may outlive this object.
@@ -135,8 +135,8 @@ package final class ChildProcess: Sendable {
         return nil
     }
 
-    /// Waits until standard error contains a text; kills the program when the deadline expires. Only
-    /// one task at a time may wait.
+    /// Waits until standard error contains a text; kills the program when the deadline expires.
+    /// Only one task may wait at a time.
     ///
     /// - Returns: false if the program exited without that text.
     package func errors(contain text: String, within deadline: Duration = .seconds(120)) async
@@ -149,8 +149,7 @@ package final class ChildProcess: Sendable {
         return errors.contains(text)
     }
 
-    /// Kills the program after a deadline. Delays no test: the waiting task cancels the returned
-    /// task when its condition is met.
+    /// Kills the program after a deadline, unless the caller cancels the returned task before.
     private func killer(after deadline: Duration) -> Task<Void, any Error> {
         Task {
             try await Task.sleep(for: deadline)
@@ -223,9 +222,9 @@ package final class ChildProcess: Sendable {
         return 64 + (open.compactMap { Int32($0) }.max() ?? 256)
     }
 
-    /// Serializes spawns: no child may start between the creation of a pipe and the flag that
-    /// prevents its inheritance. Otherwise a test that reads to the end could wait for another
-    /// test's server to close its inherited copy.
+    /// Serializes spawns: no child may start between the creation of a pipe and the setting of its
+    /// close-on-exec flag. Otherwise the child would inherit the pipe, and a test that reads to the
+    /// end would wait for the child of another test.
     private static let births = Mutex(())
 
     private static func spawn(
@@ -256,8 +255,8 @@ package final class ChildProcess: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, output.writer, 1)
         posix_spawn_file_actions_adddup2(&actions, errors.writer, 2)
-        // Inherited sockets of other tests would count towards the child's limit, and stay open
-        // while it runs.
+        // Sockets inherited from other tests would count towards the child's limit of descriptors,
+        // and stay open while the child runs.
         for descriptor in 3..<endOfDescriptors {
             posix_spawn_file_actions_addclose(&actions, descriptor)
         }
@@ -320,7 +319,8 @@ package final class ChildProcess: Sendable {
 
 private final class ErrorText: Sendable {
     private let bytes = Mutex<[UInt8]>([])
-    /// Yields after each change, and ends with the text. Only one task at a time iterates.
+    /// Yields after each change of the text, and finishes when the program closes standard error.
+    /// Only one task at a time may iterate.
     let changes: AsyncStream<Void>
     private let feed: AsyncStream<Void>.Continuation
 

@@ -2,8 +2,8 @@ import Foundation
 import Synchronization
 
 /// Simulates a bad network between clients and one local server: a TCP proxy that cuts each
-/// connection after a number of bytes in either direction, usually in the middle of a packet. A
-/// seed determines the number. Bytes that the proxy reads after the cut are lost.
+/// connection after a number of bytes in either direction, usually in the middle of a packet. Bytes
+/// that the proxy reads after the cut are lost.
 ///
 /// A door is an address that clients connect to. Connections are numbered per door, in the order of
 /// acceptance. The seed, the door and the number determine where a connection is cut. One dedicated
@@ -11,7 +11,7 @@ import Synchronization
 package final class CuttingProxy: Sendable {
     /// A connection that was cut.
     package struct Cut: Sendable {
-        /// The index of the address that the client connected to.
+        /// The index in `addresses` of the address that the client connected to.
         package let door: Int
         /// The number of the connection at its door, from 0.
         package let connection: Int
@@ -73,8 +73,8 @@ package final class CuttingProxy: Sendable {
     /// The number of connections so far.
     package var connections: Int { state.withLock { $0.connections } }
 
-    /// Whether connections are cut; initially false. Bytes that pass while it is false do not
-    /// count.
+    /// Whether connections are cut; initially false. Bytes that pass while this is false do not
+    /// count towards a cut.
     package var isCutting: Bool {
         get { state.withLock { $0.isCutting } }
         set {
@@ -83,7 +83,7 @@ package final class CuttingProxy: Sendable {
         }
     }
 
-    /// Closes everything; returns after its thread has ended.
+    /// Closes all sockets; returns after the proxy's thread has ended.
     package func stop() {
         state.withLock { $0.isStopped = true }
         wakeUp.wake()
@@ -111,8 +111,8 @@ struct CutPlan {
         var random = SeededGenerator(
             seed: seeds.next() &+ UInt64(door) << 32 &+ UInt64(connection)
         )
-        // Only one of twelve connections is cut during login, because such cuts increase the
-        // clients' retry delay.
+        // One of twelve connections is cut within its first 600 bytes, during login. More such cuts
+        // would increase the clients' retry delay.
         let isEarly = random.next() % 12 == 0
         let down = isEarly ? Int(random.next() % 600) : exponential(&random)
         let up = isEarly ? Int(random.next() % 600) : exponential(&random) / 2

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Interrupts a wait from another thread.
+/// A pipe through which another thread ends a wait in `poll`.
 struct WakeUp: Sendable {
     let reader: Int32
     private let writer: Int32
@@ -26,7 +26,7 @@ struct WakeUp: Sendable {
     }
 }
 
-/// The sockets of a `CuttingProxy`, one turn at a time.
+/// Serves the sockets of a `CuttingProxy`, one turn at a time.
 ///
 /// `@unchecked Sendable`: one thread creates it, and then only one other thread uses it.
 final class ProxyLoop: @unchecked Sendable {
@@ -144,7 +144,7 @@ final class ProxyLoop: @unchecked Sendable {
         }
     }
 
-    /// Returns the part of the read bytes to forward.
+    /// Returns the read bytes to forward, and counts them towards the cut.
     private func take(_ count: Int, _ limit: inout Int, _ pair: Pair) -> ArraySlice<UInt8> {
         guard isCutting else { return chunk[..<count] }
         if count >= limit { (pair.isOver, pair.isCut) = (true, true) }

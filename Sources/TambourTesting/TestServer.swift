@@ -15,7 +15,7 @@ package import TambourTLS
 /// codes in memory.
 package final class TestServer: Sendable {
     package let server: Server
-    /// The addresses of its listeners, in the given order.
+    /// The addresses of the listeners, in the order of `listen`.
     package let addresses: [String]
     package var address: String { addresses[0] }
     package let dataDirectory: String
@@ -58,7 +58,7 @@ package final class TestServer: Sendable {
     /// - Parameters:
     /// - overrides: limits by name; rate limits are off unless overridden.
     /// - lanes: by default `TAMBOUR_TEST_LANES`, or 2: two lanes reveal errors that one lane hides.
-    ///   - environment: its user ids are replaced by `userIDs`.
+    ///   - environment: clocks, disk and randomness; `userIDs` replaces its user ids.
     /// - userIDs: large ascending ids by default, because tests rely on ids being ordered by
     ///   sign-up.
     ///   - registration: who may create an account.
@@ -89,7 +89,7 @@ package final class TestServer: Sendable {
         self.dataDirectory = try dataDirectory ?? Self.temporaryDirectory()
         ownsDirectory = dataDirectory == nil
         var limits = Unhurried.limits
-        // Password hashing is slow on purpose; tests make it fast.
+        // Password hashing is slow on purpose; few rounds make tests fast.
         limits["passwordHashLogRounds"] = 4
         limits.merge(overrides) { $1 }
         var logger = Logger(label: "test") { StreamLogHandler.standardError(label: $0) }
@@ -122,13 +122,13 @@ package final class TestServer: Sendable {
         done.wait()
     }
 
-    /// Stops and removes the data directory if this object created it.
+    /// Stops the server; then removes the data directory if this object created it.
     package func remove() {
         stop()
         if ownsDirectory { Self.removeDirectory(dataDirectory) }
     }
 
-    /// Changes the feature rules as an administrator does.
+    /// Replaces the feature rules and reloads them through the admin socket.
     ///
     /// - Returns: the output of the command.
     /// - Throws: `AdminService.Failure` for invalid rules; the old rules then stay in force.
@@ -173,8 +173,8 @@ package final class TestServer: Sendable {
 
     /// Registers a new user and logs it in.
     ///
-    /// - Parameter isStranger: whether the user and the earlier users have not found each other. An
-    ///   id alone gives no access.
+    /// - Parameter isStranger: if false, the user and all earlier users have found each other,
+    ///   because an id alone gives no access.
     package func signUp(
         _ name: String,
         device: String = "phone",
@@ -197,7 +197,8 @@ package final class TestServer: Sendable {
         return client
     }
 
-    /// Lets the user and all earlier users find each other, as if by phone number.
+    /// Makes the user and all earlier users known to each other, as if each had looked up the
+    /// other's phone number.
     package func introduce(_ user: UserID) {
         let others = known.withLock { known in
             defer { known.append(user) }

@@ -37,12 +37,12 @@ package final class WireClient {
     private let socket: Int32
     /// The layer between the socket and the packets; nil for plain TCP.
     private let layer: (any ConnectionLayer)?
-    /// Whether the server has ended its stream in the layer's protocol.
+    /// Whether the server has ended its stream within the layer, as with TLS close_notify.
     package private(set) var hasLayerEnded = false
     private let decoder: FrameDecoder
     private var received: [UInt8] = []
     private var sequence: UInt16 = 0
-    /// Replies that arrived while the client waited for another reply.
+    /// Replies that the test has not taken, by sequence number.
     private var replies: [UInt16: Packet] = [:]
     /// Received pushes that the test has not taken, oldest first.
     package private(set) var pushes: [Push] = []
@@ -202,7 +202,7 @@ package final class WireClient {
         return try Reply.decode(packet.payload, limits: .standard)
     }
 
-    /// Returns the reply with this number as a packet, even an error.
+    /// Waits for the reply to this sequence number, which may be an error.
     package func reply(to number: UInt16) throws -> Packet {
         while true {
             if let packet = replies.removeValue(forKey: number) { return packet }
@@ -210,7 +210,7 @@ package final class WireClient {
         }
     }
 
-    /// Returns any reply that the test has not taken, even an error.
+    /// Waits for any reply that the test has not taken, which may be an error.
     package func nextReply() throws -> Packet {
         while true {
             if let packet = replies.popFirst()?.value { return packet }
@@ -256,8 +256,8 @@ package final class WireClient {
         }
     }
 
-    /// Returns all pushes in flight at the time of the call. A PING fences them, so the client
-    /// never sleeps.
+    /// Returns all pushes that the server sent before the call. They precede the reply to a PING,
+    /// so no sleep is needed.
     package func takePushes() throws -> [Push] {
         _ = try call(PingRequest())
         defer { pushes = [] }
@@ -279,7 +279,7 @@ package final class WireClient {
 
     // MARK: - Receiving
 
-    /// Waits for bytes of the layer.
+    /// Waits for the next bytes and passes them to the layer.
     package func waitForLayer() throws { try fill("the layer") }
 
     private func receive(_ what: String) throws {

@@ -3,7 +3,7 @@ import Foundation
 import TambourClient
 import TambourProtocol
 
-/// The options that choose an account and the folder of its file.
+/// The options that choose an account and the folder of this program's files.
 struct AccountOptions: ParsableArguments {
     @Option(
         help: "The account to use; needed when there are several.",
@@ -25,7 +25,8 @@ struct AccountOptions: ParsableArguments {
     /// Returns the name of the account to use: the given name, or else the only account on this
     /// device, or else `default`.
     ///
-    /// - Throws: `Failure` when there are several accounts, and none of them is `default`.
+    /// - Throws: `ValidationError` for a text that cannot be an account's name; `Failure` when
+    ///   there are several accounts, and none of them is `default`.
     func name() throws -> String {
         if let account {
             guard !account.isEmpty, !account.contains("/"), !account.hasPrefix(".") else {
@@ -63,8 +64,7 @@ struct AccountOptions: ParsableArguments {
         return PreferencesFile(path: other)
     }
 
-    /// Returns the account's client; nil when no account is signed in or the server has signed the
-    /// device out.
+    /// Returns the account's client; nil when the account is not on this device, or is signed out.
     func clientIfSignedIn(tapsFrames: Bool = false) async throws -> Client? {
         guard let client = try knownClient(tapsFrames: tapsFrames) else { return nil }
         if try client.isSignedIn() { return client }
@@ -92,14 +92,14 @@ struct AccountOptions: ParsableArguments {
 
     /// Creates the account's client without connecting.
     ///
-    /// - Parameter server: The server of a new account, whose file and folder are created; nil for
-    ///   an account on this device.
+    /// - Parameter server: The server to sign in to. The account's file is created if it is
+    ///   missing. nil opens an account that is already on this device.
     func client(server: String? = nil, tapsFrames: Bool = false) throws -> Client {
         var options = ClientOptions()
         options.appName = "tambour"
         options.appVersion = productVersion
         options.tapsFrames = tapsFrames
-        // The user is waiting, so the retry delay stays short.
+        // The user is waiting, so the maximum retry delay is short.
         options.link.backoffCapMs = 30_000
         options.deviceName = ProcessInfo.processInfo.hostName
         options.locale = Locale.current.language.languageCode?.identifier ?? ""
@@ -156,7 +156,7 @@ extension [String] {
     fileprivate var quoted: String { map { "“\($0)”" }.joined(separator: ", ") }
 }
 
-/// An error message for the user. The program then exits with 1.
+/// An error message for the user. A command that throws it exits with 1.
 struct Failure: Error, CustomStringConvertible {
     let description: String
 

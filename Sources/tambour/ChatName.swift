@@ -11,21 +11,21 @@ enum ChatName {
     struct Candidate: Hashable {
         let chat: ChatID
         let title: String
-        /// Digits without a plus; nil when the chat is not a contact's dialog or the contact hides
-        /// the phone number.
+        /// The phone number as digits without a plus; nil when the chat is not a contact's dialog
+        /// or the contact hides the phone number.
         var phone: String?
     }
 
     /// Adds a prefix to a group id, which begins with a minus. Returns any other text unchanged.
     static func marked(_ argument: String) -> String {
-        // Ids contain a time in milliseconds. A shorter number is therefore not an id.
+        // Ids contain a time in milliseconds, so a number of at most ten characters is not an id.
         guard argument.utf8.count > 10, let number = Int64(argument), number < 0 else {
             return argument
         }
         return mark + argument
     }
 
-    /// Returns the argument as typed, without the prefix.
+    /// Returns the argument as typed, without the prefix that `marked` has added.
     static func plain(_ argument: String) -> String {
         let rest = argument.hasPrefix(mark) ? String(argument.dropFirst(mark.count)) : argument
         return marked(rest) == argument ? rest : argument
@@ -73,9 +73,10 @@ enum ChatName {
 }
 
 extension Client {
-    /// Returns the chat that a name means: its id, its title, or the name or phone of a contact.
+    /// Returns the chat that `name` means. The name is an id, a title, or the name or phone of a
+    /// contact.
     ///
-    /// A prefix suffices if it matches only one chat.
+    /// The beginning of a title or name suffices if it fits only one chat.
     func chat(named name: String) throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
         throw Failure(
@@ -86,10 +87,11 @@ extension Client {
     /// The time limit for finding a name that this device does not know, in seconds.
     private static let patience = 10
 
-    /// Returns the chat that a name means. Queries the server about a phone number or an unknown
-    /// name.
+    /// Returns the chat that a name means. Queries the server about a phone number or name that
+    /// this device does not know.
     ///
-    /// - Parameter seconds: The time limit for finding a name; 0 prevents the query.
+    /// - Parameter seconds: The time limit for finding a name, at most `patience`; it does not
+    ///   limit the query for a phone number. 0 prevents both.
     func chat(named name: String, within seconds: Int) async throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
         guard seconds > 0, let me = try me() else { return try chat(named: name) }
@@ -111,7 +113,7 @@ extension Client {
     /// Returns the dialog with the person that a name means. Queries the server about an unknown
     /// phone number.
     ///
-    /// - Parameter seconds: The time limit for finding a phone number; 0 prevents the query.
+    /// - Parameter seconds: 0 prevents the query. Other values do not limit it.
     func dialog(named name: String, within seconds: Int) async throws -> ChatID {
         if let chat = try knownChat(named: name, isPerson: true) { return chat }
         if seconds > 0, ChatName.phone(name) != nil, let me = try me() {

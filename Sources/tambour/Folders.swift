@@ -1,6 +1,6 @@
 import Foundation
 
-/// The folders of this program's files, after the XDG Base Directory Specification.
+/// The folders of this program's files, according to the XDG Base Directory Specification.
 struct Folders {
     /// The folder of the accounts' files.
     let accounts: String

@@ -3,10 +3,10 @@ import Glibc
 import TerminalKit
 
 /// The colours of lists and messages. They appear only on a terminal, and only if the user has not
-/// refused them.
+/// turned them off.
 struct Ink: Sendable {
-    /// A use of colour. The raw value is an ANSI code (SGR), which every scheme of a terminal
-    /// defines.
+    /// What a colour or weight is used for. The raw value is an ANSI SGR code, so the terminal's
+    /// own colour scheme determines the look.
     enum Tone: Int {
         case strong = 1
         case faint = 2
@@ -24,8 +24,8 @@ struct Ink: Sendable {
     )
     static let none = Ink(isTerminal: false, [:])
 
-    /// - Parameter environment: The variables that turn colours off, as for the screen: `NO_COLOR`
-    ///   and `TERM`.
+    /// - Parameter environment: `NO_COLOR` and `TERM` in it can turn colours off, here as on the
+    ///   screen.
     init(isTerminal: Bool, _ environment: [String: String]) {
         isColored = isTerminal && ColorDepth.detect(environment) != .monochrome
     }

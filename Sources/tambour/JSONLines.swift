@@ -44,7 +44,8 @@ struct MessageLine: JSONLine {
     let sender: String?
     let senderName: String
     let own: Bool
-    /// Whether another person mentions this account in the message or replies to it.
+    /// Whether the message is another person's, and mentions this account or replies to one of its
+    /// messages.
     let forMe: Bool
     let text: String
     let replyTo: String?
@@ -154,7 +155,8 @@ struct PersonLine: JSONLine {
         case id, name, phone, about, contact, online, seen, role
     }
 
-    /// - Parameter role: The role in a group; nil if the line is not about a group.
+    /// - Parameter role: The person's role in the group whose members are listed; nil in a list of
+    ///   contacts.
     init(_ person: Person, role: Client.Member.Role? = nil) {
         id = "\(person.id)"
         name = person.name

@@ -1,7 +1,7 @@
 import Foundation
 import TambourProtocol
 
-/// Parses the times at which users want a message to be sent.
+/// Parses the times that users type for scheduled messages.
 enum LaterWords {
     /// The reason why a text names no future time, in words for the user.
     struct Mistake: Error, Equatable, CustomStringConvertible {
@@ -46,7 +46,7 @@ enum LaterWords {
         }
         let time = try self.time(clock, on: day, calendar)
         if time > now { return (time, String(text)) }
-        // A weekday may be today, at a time that has passed.
+        // The weekday may be today's, at a time that has passed. It then means the next week.
         if DateWords.isWeekday(String(first)),
             let next = calendar.date(byAdding: .day, value: 7, to: day)
         {

@@ -53,7 +53,8 @@ func askPerson(_ question: String, isSecret: Bool = false) -> String? {
 
 /// The lines of standard input as they arrive. `readLine` would replace invalid UTF-8.
 struct InputLines {
-    /// The longest line in bytes; longer lines are skipped.
+    /// The maximum length of a line in bytes. `next` returns only the beginning of a longer line,
+    /// which still exceeds this limit, and skips the rest.
     private static let longest = 1 << 20
 
     private var held: ArraySlice<UInt8> = []
@@ -122,8 +123,8 @@ private func visible(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
     return isHarmful(scalar) ? "\u{FFFD}" : scalar
 }
 
-/// Returns whether a terminal may obey the scalar, hide it, or reorder the following text. The
-/// joiner of emoji is harmless.
+/// Returns whether the scalar could control a terminal, be invisible, or reorder the text after it.
+/// The joiner of emoji counts as harmless.
 private func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
     case .control, .lineSeparator, .paragraphSeparator: true
@@ -149,7 +150,7 @@ func jsonLine(_ json: Data) -> String {
     return line
 }
 
-/// Returns a time as `2026-11-23 14:05`, in this device's time zone.
+/// Returns a time in this device's time zone, by default as `2026-11-23 14:05`.
 func clock(_ ms: Int64, _ format: String = "%Y-%m-%d %H:%M") -> String {
     var seconds = time_t(clamping: ms / 1000)
     var parts = tm()

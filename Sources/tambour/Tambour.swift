@@ -119,7 +119,8 @@ struct Tambour: AsyncParsableCommand {
         }
     }
 
-    /// Returns whether one name is a prefix of the other, or they differ by one letter or one swap.
+    /// Returns whether one name is a prefix of the other, or they differ by one letter or by the
+    /// order of two adjacent letters.
     private static func isNear(_ name: String, _ typed: String) -> Bool {
         if name.hasPrefix(typed) || typed.hasPrefix(name) { return true }
         let same = zip(name, typed).prefix { $0 == $1 }.count

@@ -14,7 +14,7 @@ extension Tambourd {
 
         /// Prints a page. If there may be more lines, prints to standard error how to continue.
         ///
-        /// - Parameter idColumn: the index of the word in a line that contains the id.
+        /// - Parameter idColumn: the index of the id among the words of a line.
         func run(
             _ values: [AdminFilter.Key: String?],
             _ data: DataOption,

@@ -17,8 +17,8 @@ struct FeatureFile {
         } catch let error as YamlError {
             throw Failure("\(path)\(Self.place(of: error))")
         }
-        // Refuse an empty file, which an editor may leave for a moment while it writes. It must not
-        // turn features on.
+        // Refuse an empty file, which an editor may leave for a moment while it writes. Empty rules
+        // would turn every feature on.
         guard let root else {
             throw Failure("\(path): is empty; {} says that there are no features")
         }
@@ -127,7 +127,7 @@ struct FeatureFile {
                     }
                     return Int64(id)
                 }
-                // Refuse an empty list, because it would fit any user.
+                // Refuse an empty list, because the rule would apply to every user.
                 if userIDs.isEmpty { throw mistake(value, "\(place): is empty") }
             default: throw mistake(value, "\(name): unknown key \"\(key)\"")
             }
@@ -160,8 +160,8 @@ struct FeatureFile {
         return AppVersionRange(from: range["from"], below: range["below"])
     }
 
-    /// Parses a percentage with two decimals and returns hundredths. Floating point would round
-    /// some values.
+    /// Parses a percentage with at most two decimals and returns hundredths of a percent. Floating
+    /// point would round some values.
     private func hundredths(_ node: Node, _ place: String) throws -> Int {
         let text = try text(node, place)
         guard let match = text.wholeMatch(of: /([0-9]{1,3})(?:\.([0-9]{1,2}))?/),
@@ -201,7 +201,7 @@ struct FeatureFile {
     private func texts(_ node: Node, _ place: String) throws -> [String] {
         let nodes = node.sequence.map(Array.init) ?? [node]
         let texts = try nodes.map { try text($0, place) }
-        // Refuse an empty list, because it would fit any subject.
+        // Refuse an empty list, because the rule would apply to every subject.
         if texts.isEmpty || texts.contains("") { throw mistake(node, "\(place): is empty") }
         return texts
     }

@@ -89,8 +89,8 @@ struct Program: Sendable {
         var group: pid_t?
         var mayLeave = false
         // Children may outlive the program. While their process group exists, the system does not
-        // reuse its number. If the group has ended, the number was released only just now and is
-        // not yet reused.
+        // reuse its number. If the group has ended, the number was released only a moment ago and
+        // is not reused yet.
         defer { if let group, !mayLeave { kill(-group, SIGKILL) } }
         do {
             let result = try await Subprocess.run(

@@ -174,8 +174,8 @@ extension Tambourd {
             return logger
         }
 
-        /// Raises the descriptor limit to the system's maximum, because each connection uses a
-        /// descriptor.
+        /// Raises the soft limit of descriptors to the hard limit, because each connection uses a
+        /// descriptor, and returns the new limit.
         private static func descriptorLimit() -> Int {
             var limit = rlimit()
             let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -206,7 +206,7 @@ enum StandardOutput {
 }
 
 /// Handles SIGTERM, SIGINT and SIGHUP. The first SIGTERM or SIGINT requests a graceful stop; a
-/// second ends the process at once. SIGHUP requests a reload.
+/// second one ends the process at once. SIGHUP requests a reload until the stop.
 ///
 /// The main thread waits for the signals with `sigwait`. With a dispatch source, the process would
 /// have to ignore the signals, and a signal that arrives before the source is registered would be

@@ -1,4 +1,4 @@
-// Counts what a test allocates: glibc's allocator, called through functions of the same names.
+// Counts each thread's allocations: replaces glibc's allocation functions by counting wrappers.
 #include "CAllocationCount.h"
 
 #include <stdlib.h>

@@ -3,8 +3,8 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Composing changes on the device and pushing them occasionally makes the same tree as pushing
-/// each step.
+/// However rarely the device pushes its composed changes, the tree is the same as when the user's
+/// steps are applied one by one.
 @Suite("Composed changes")
 struct CompositionOracleTests {
     private enum Action: CaseIterable {
@@ -53,8 +53,7 @@ struct CompositionOracleTests {
         )
     }
 
-    /// The device and the oracle side by side. The oracle keys its nodes by the UI keys of the
-    /// rows.
+    /// The device, and beside it the oracle: `tree`, whose keys are the UI keys of the rows.
     private struct Play {
         private struct Node: Hashable {
             var type: EntityType

@@ -7,10 +7,10 @@ struct Device {
     let number: Int64
     private(set) var entities: LocalEntities
     private(set) var database: Database
-    /// Milliseconds by which the device's clock is ahead.
+    /// Milliseconds by which the device's clock is ahead of the server's.
     var skew: Int64
     private var cursor: Int64 = 0
-    /// The reply to a batch that the server has answered; the reply is still in flight.
+    /// The server's reply to a batch, still in flight; nil when there is none.
     private var reply: [EntityResult]?
     private var pages: [EntityServer.Page] = []
     private let schema: EntitySchema
@@ -36,6 +36,8 @@ struct Device {
     }
 
     /// Sends a batch. The reply stays in flight; there is no reply if the request is lost.
+    ///
+    /// - Returns: Whether there was anything to send.
     mutating func send(to server: inout EntityServer, isLost: Bool, now: Int64) -> Bool {
         let push = entities.nextPush()
         database.commit(push.rows)

@@ -76,7 +76,7 @@ struct EntityServer {
         }
     }
 
-    /// Restores an older state of the server, but keeps the clock running.
+    /// Restores an older state of the server, but keeps the commit clock and the next id.
     mutating func restoreBackup(_ backup: EntityServer) {
         let (clock, nextID) = (clock, nextID)
         self = backup

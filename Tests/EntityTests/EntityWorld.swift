@@ -5,8 +5,9 @@ import TambourTesting
 
 /// One server and a few devices of one user, who edits on all devices, mostly offline.
 ///
-/// `play` takes steps and checks after each. `comeTogether` brings all devices online and lets the
-/// user resolve conflicts. Afterwards all copies must be equal, and no text may be lost.
+/// `play` takes one step; after about one step in four, it checks the device. `comeTogether` brings
+/// all devices online and lets the user resolve conflicts. Afterwards all copies must be equal, and
+/// no text may be lost.
 struct EntityWorld {
     /// The parameters of a case apart from its steps.
     struct Setting: CustomStringConvertible {
@@ -22,7 +23,8 @@ struct EntityWorld {
     struct Step: CustomStringConvertible {
         var device: Int
         var action: Action
-        /// The index of the action's target, modulo the number of candidates.
+        /// Selects the action's target: the candidate at this index, modulo the number of
+        /// candidates.
         var target: Int
         var detail: Int
 
@@ -61,8 +63,8 @@ struct EntityWorld {
         var device: Int
         var uiKey: Int64
         var field: String
-        /// The deletions above the text that the user made later. The text may be lost if one of
-        /// these deletions holds in the end.
+        /// Entities above the text, which the user deleted later. The text may be lost if one of
+        /// them stays deleted in the end.
         var deletedAbove: Set<EntityID> = []
     }
 
@@ -168,8 +170,8 @@ struct EntityWorld {
             devices[index].restart()
         case .wait: now += Int64(step.detail % 10_000)
         }
-        // The database follows every call. Checking after every fourth step finds errors too, and
-        // is faster.
+        // The database must follow every call. Checking after about one step in four finds the
+        // errors too, and is faster.
         if step.detail % 4 == 0 { try check(devices[index]) }
     }
 
@@ -263,8 +265,9 @@ struct EntityWorld {
         }
         switch error {
         case nil:
-            // Where updates win, an update may undo the deletion, so the end state need not show
-            // it.
+            // Where updates win, another device's update may bring the entity back without the
+            // texts below it. The end state then shows no deletion, so these texts are no longer
+            // watched.
             let mayReturn = schema[entity.entity.type]?.deletion == .updateWins
             unwatch(on: index) { token, _ in
                 token.uiKey == entity.uiKey || mayReturn && gone.contains(token.uiKey)
@@ -390,7 +393,7 @@ struct EntityWorld {
         }
     }
 
-    /// After the choice "both", the copy contains the written texts.
+    /// After the choice "both", the copy contains the written texts, so it is watched instead.
     private mutating func follow(_ written: Set<FieldValue>, on index: Int) {
         guard let copy = devices[index].entities.rows.entities.max(by: { $0.uiKey < $1.uiKey })
         else { return }

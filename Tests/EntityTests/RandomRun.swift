@@ -16,7 +16,7 @@ enum RandomRun {
     private static let environment = ProcessInfo.processInfo.environment
     private static let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
 
-    /// Whether the run plays all cases.
+    /// Whether the run plays all cases, not only the one in `TAMBOUR_SEED`.
     static var isWhole: Bool { seed == nil }
 
     static func play<Case, Step: CustomStringConvertible>(

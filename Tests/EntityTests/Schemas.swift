@@ -1,6 +1,7 @@
 import TambourProtocol
 
-/// Schemas with every combination of policies that the types of the tree can have.
+/// Schemas with every combination of the policies of notes, profiles and deletions. The policy of
+/// preferences, and whether they are deleted with their profile, vary along.
 enum Schemas {
     struct Pair: Sendable {
         var title: String

@@ -3,15 +3,15 @@
 /// A target is a plain function, so tests can replay inputs without a fuzzer. A target that finds a
 /// violated property ends the process, because libFuzzer detects crashes.
 package enum FuzzTarget: String, CaseIterable, Sendable {
-    /// A stream of frames, cut in two ways.
+    /// A stream of frames, read whole and in pieces.
     case frame
     /// An LZ4 block.
     case lz4
-    /// One MessagePack value: skipped, kept, and read.
+    /// One MessagePack value, which is skipped, kept as bytes, and read.
     case messagepack
-    /// Two bytes of opcode, then the payload of a request.
+    /// Two bytes that select an opcode, then the payload of a request.
     case request
-    /// A line for the admin socket, with the answer of a small store.
+    /// A line for the admin socket, which a small store answers.
     case admin
     /// A feature file.
     case features

@@ -54,8 +54,8 @@ func fuzzManifest(_ input: [UInt8]) {
     _ = (manifest.count, manifest.rows)
 }
 
-/// Changes bytes of a store file. Everything that reads a whole store must refuse the file or read
-/// it.
+/// Changes bytes of a store file. All code that reads a whole store must either read the file or
+/// refuse it with an error.
 struct StoreFixture {
     static let shared = StoreFixture()
 

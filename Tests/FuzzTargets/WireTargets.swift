@@ -1,8 +1,8 @@
 import TambourFraming
 import TambourProtocol
 
-/// Checks that frames do not depend on where the stream is cut, and that inflated payloads keep
-/// their limit.
+/// Checks that frames do not depend on where the stream is cut, and that no payload inflates beyond
+/// its limit.
 func fuzzFrames(_ input: [UInt8]) {
     guard let first = input.first else { return }
     let isStranger = first & 1 == 0
@@ -109,7 +109,8 @@ func fuzzMessagePack(_ input: [UInt8]) {
     }
 }
 
-/// Checks that a decoded request encodes to bytes that decode and encode to the same bytes.
+/// Checks that a decoded request survives encoding and decoding: the second encoding equals the
+/// first.
 func fuzzRequest(_ input: [UInt8]) {
     guard input.count >= 2 else { return }
     // Map the two bytes to a served opcode, because most numbers are not served.
@@ -130,8 +131,8 @@ private func check<Value: WireValue>(_ value: Value) {
     let bytes = encode(value)
     let again: Value
     do throws(PayloadError) {
-        // Defaults that the sender omitted may exceed a limit on the whole payload, but never one
-        // on a field.
+        // Defaults that the sender omitted may exceed a limit on the whole payload, but never a
+        // limit on a field.
         again = try read(bytes, .wide) { r throws(PayloadError) in try Value.read(from: &r) }
     } catch {
         broken("\(Value.self) does not read what it has written: \(error)")
@@ -144,8 +145,8 @@ private func check<Value: WireValue>(_ value: Value) {
     }
 }
 
-/// Returns initial buffer sizes that force the buffer to grow while these bytes are written, each
-/// at a different position.
+/// Returns initial buffer sizes smaller than these bytes, so that the buffer grows each time at a
+/// different position.
 private func capacities(for bytes: [UInt8]) -> StrideTo<Int> {
     let step = max(1, bytes.count / 8)
     let first = Int(bytes.reduce(0 as UInt32) { $0 &* 31 &+ UInt32($1) }) % step
@@ -181,7 +182,7 @@ extension Limits {
     /// Limits so small that short inputs reach them.
     static let narrow = with(["maxDepth": 3, "maxElements": 12, "maxTextUnits": 5])
 
-    /// Limits on the whole payload so large that no input reaches them.
+    /// Limits on the whole payload that are so large that no input reaches them.
     static let wide = with(["maxDepth": 64, "maxElements": 1 << 24])
 
     private static func with(_ overrides: [String: Int]) -> Limits {

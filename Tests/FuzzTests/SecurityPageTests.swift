@@ -33,7 +33,7 @@ struct SecurityPageTests {
             guard path.hasSuffix(".swift") else { continue }
             let text = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
             for line in text.split(separator: "\n") {
-                // The suites of a trait are indented.
+                // Suites inside `#if` for a package trait are indented.
                 let line = line.drop { $0 == " " }
                 guard line.hasPrefix("struct ") else { continue }
                 suites.insert(String(line.dropFirst(7).prefix { $0.isLetter || $0.isNumber }))

@@ -118,7 +118,7 @@ struct CodeExampleTests {
                 "[smtp]\nhost = 127.0.0.1\n\(mistake)\nfrom = a@b.c\nphones = /dev/null\n".utf8
             ).write(to: URL(fileURLWithPath: gone.settings))
             let wrong = try gone.run("code-by-smtp.py", "bo@example.org", "123456")
-            // The server logs a failure.
+            // With this status, the server logs a failed delivery.
             #expect(wrong.status == 1 && wrong.errors.contains("is missing or wrong"))
         }
     }

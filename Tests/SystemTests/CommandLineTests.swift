@@ -575,7 +575,8 @@ struct CommandLineTests {
 
     @Test("it stops when it is asked to the moment it listens")
     func stopAtOnce() async throws {
-        // Start many servers at once, because a busy machine slows down each start.
+        // Start many servers at once: this slows down each start, so that the signal arrives while
+        // the server still sets itself up.
         try await withThrowingTaskGroup { group in
             for _ in 0..<24 {
                 group.addTask {

@@ -42,7 +42,7 @@ struct EntitiesCommandTests {
             let seen = try await laptop.run(["entities", "list"])
             #expect(seen.lines.map { $0.hasSuffix("name=Work") } == [true])
         }
-        // The server is down and cannot receive this deletion.
+        // The server is down, so it cannot receive this deletion.
         let removed = try await phone.run(["entities", "rm", "l2", "--wait", "1"])
         #expect(removed.status == 2)
         #expect(removed.errors.contains("Some changes wait for the server"))

@@ -22,7 +22,7 @@ struct GuideTests {
         }
     }
 
-    /// A call on a closed connection can never get a reply. If the guide's code did not refuse the
+    /// A call on a closed connection never gets a reply. If the guide's code did not refuse such a
     /// call, the caller would wait half a minute and then see a misleading error.
     @Test(
         "makes a connection that says at once that it is gone",

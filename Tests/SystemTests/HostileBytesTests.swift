@@ -6,8 +6,8 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// A server in a process of its own, with peers that send invalid bytes. Under any input the server
-/// stays up, stays small, and keeps serving other clients.
+/// A server in a separate process, and peers that send invalid bytes. Whatever they send, the
+/// server stays up, stays small, and keeps serving other clients.
 @Suite("Hostile bytes")
 struct HostileBytesTests {
     @Test("mutations of every example's packet are answered or end their own connection")
@@ -188,7 +188,7 @@ struct HostileBytesTests {
     @Test("a member that does all the harm it may is still only one member")
     func floods() async throws {
         try await Victim.run { victim in
-            // Switch between online and offline endlessly.
+            // Switch between online and offline many times.
             let client = try victim.loggedIn()
             for round in 0..<20_000 {
                 try client.send(PingRequest(interactive: round % 2 == 0))
@@ -196,7 +196,7 @@ struct HostileBytesTests {
             }
             try client.call(PingRequest())
             try victim.witness()
-            // Open connections that never send anything.
+            // Open connections that send nothing.
             let silent = try (0..<300).map { _ in try WireClient(address: victim.address) }
             try victim.witness()
             for client in silent { client.close() }
@@ -248,7 +248,7 @@ struct HostileBytesTests {
     }
 }
 
-/// A real server, two clients that talk through it all the time, and a bound on its growth.
+/// A real server, two clients that keep writing to each other, and a bound on the server's memory.
 private final class Victim {
     let address: String
     private let server: TambourdProcess
@@ -312,7 +312,7 @@ private final class Victim {
         return client
     }
 
-    /// Opens a connection of a member that no other connection uses.
+    /// Logs in as a member who has no connection yet.
     func loggedIn() throws -> WireClient {
         guard !tokens.isEmpty else { throw WireClient.Failure.unexpected("no more members") }
         return try Self.login(address, tokens.removeFirst())
@@ -365,7 +365,7 @@ private final class Victim {
         return false
     }
 
-    /// Sanitizers delay the release of freed memory, so the memory bound means nothing under them.
+    /// Sanitizers delay the release of freed memory, so the memory bound does not apply under them.
     static let runsUnderSanitizer =
         dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 }

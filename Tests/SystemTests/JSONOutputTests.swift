@@ -23,7 +23,7 @@ struct JSONOutputTests {
     func everyCommand() async throws {
         let directory = URL(filePath: try TestServer.temporaryDirectory())
         defer { try? FileManager.default.removeItem(at: directory) }
-        // The server refuses an entity that this device accepts.
+        // A lower limit makes the server refuse an entity that the device accepts.
         let server = try TestServer(
             overrides: ["maxObjectBytes": 200],
             dataDirectory: directory.appending(path: "server").path
@@ -156,7 +156,7 @@ struct JSONOutputTests {
         }
     }
 
-    /// Returns the names of the commands that have `--json`, as the parser itself reports them.
+    /// Returns the names of the commands that have `--json`, as the parser reports them.
     private func commandsWithJSON() throws -> Set<String> {
         struct Dump: Decodable { let command: Node }
         struct Node: Decodable {

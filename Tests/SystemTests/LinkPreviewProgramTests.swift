@@ -95,7 +95,8 @@ struct LinkPreviewProgramTests {
             try await wait("\(name) lives") { kill(number, 0) != 0 || Self.isZombie(number) }
         }
 
-        /// Returns whether the process has died and only waits for its parent.
+        /// Returns whether the process has ended and only waits for its parent to collect its
+        /// status.
         private static func isZombie(_ number: pid_t) -> Bool {
             let status = FileManager.default.contents(atPath: "/proc/\(number)/stat")
             let text = status.map { String(decoding: $0, as: UTF8.self) } ?? ""
@@ -269,7 +270,7 @@ struct LinkPreviewProgramTests {
         #expect(result.output == "ok\n")
     }
 
-    /// Serves pages on a loopback port, and resolves only one name to it.
+    /// Serves pages on a loopback port, and resolves only one host name to it.
     private static let exampleTest = #"""
         import importlib.util, sys, threading
         from http.server import BaseHTTPRequestHandler, HTTPServer

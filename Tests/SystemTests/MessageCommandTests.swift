@@ -66,7 +66,7 @@ struct MessageCommandTests {
             #expect(sent.errors.contains("line 2: it is not UTF-8"), "\(sent.errors)")
             let held = try await device.run(["export", chat])
             #expect(try texts(held.lines) == ["b1", "one", "two"])
-            // This line is longer than the longest line that the program buffers.
+            // The first line is longer than the program's line buffer.
             let long = Data(repeating: 0x61, count: 2_000_000) + Data("\nthree\n".utf8)
             let last = try await device.run(["send", chat, "--lines"], saying: long)
             #expect(last.errors.contains("line 1: ") && !last.errors.contains("line 2: "))

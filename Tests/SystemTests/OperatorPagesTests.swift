@@ -3,7 +3,7 @@ import TambourSQL
 import TambourTesting
 import Testing
 
-/// Follows the pages for operators word for word, with other paths than those of a real machine.
+/// Follows the pages for operators word for word, but replaces the paths by folders of the test.
 @Suite("The pages for operators")
 struct OperatorPagesTests {
     @Test("the restore drill works as it is written, and leaves the server alone")
@@ -32,7 +32,8 @@ struct OperatorPagesTests {
                 #expect(page.files == ["programs", "tokens"])
                 #expect(try await page.users(of: "/var/lib/tambour") == before)
 
-                // The real restore follows the drill: the server stops, and its directory is lost.
+                // The second block is the real restore: the server has stopped, and its directory
+                // is lost.
                 try await page.backUp(to: "/backups/2026-11-22")
                 try await server.stopped {
                     let restored = try await page.run(blocks[1])
@@ -73,7 +74,7 @@ struct OperatorPagesTests {
                 #expect(asked.output.contains("tambour_sessions 0"))
                 #expect(asked.output.split(separator: "\n").suffix(2).map(String.init) == before)
 
-                // The store gets a schema that no program knows.
+                // Give the store a schema version that no program knows.
                 try await server.stopped {
                     let path = "\(server.dataDirectory)/tambour.db"
                     do {
@@ -122,7 +123,7 @@ private struct OperatorPage {
 
     private let text: String
     private let folder: URL
-    /// The paths of the page, and the paths that the test uses for them.
+    /// The paths that the page names, and their replacements.
     private let paths: [(page: String, test: String)]
 
     init(_ page: String, in folder: URL, _ dataDirectory: String) throws {

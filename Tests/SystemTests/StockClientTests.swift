@@ -157,19 +157,19 @@ enum StockClient {
         return FileManager.default.isExecutableFile(atPath: python.path) ? python : nil
     }()
 
-    /// Runs only a few scenarios at a time: each needs a Python process and a server, and its waits
-    /// have deadlines.
+    /// Limits the number of scenarios that run at once: each needs a Python process and a server,
+    /// and its waits have deadlines.
     private static let seats = Seats(4)
 
-    /// Plays one scenario with a server of its own. A failure reports what the script printed.
+    /// Plays one scenario with a separate server. A failure reports the output of the script.
     static func play(_ scenario: String, limits: [String: Int] = [:]) async throws {
         try await seats.taking { try await playSeated(scenario, limits) }
     }
 
     private static func playSeated(_ scenario: String, _ limits: [String: Int]) async throws {
         let python = try #require(python)
-        // Use the highest rates that the specification permits, so that normal use in a scenario
-        // passes.
+        // Use the highest rates that the specification permits, because a scenario acts faster than
+        // a person.
         let limits = Unhurried.specifiedRates.merging(limits) { $1 }
         try await TambourdProcess.run(limits: limits) { server in
             let client = try ChildProcess(

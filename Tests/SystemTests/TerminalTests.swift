@@ -11,8 +11,8 @@ struct TerminalTests {
     static let script = URL(filePath: #filePath).deletingLastPathComponent()
         .appending(path: "Terminal/scenarios.py")
 
-    /// Runs only a few scenarios at a time: each needs a server and several clients, and its waits
-    /// have deadlines.
+    /// Limits the number of scenarios that run at once: each needs a server and several clients,
+    /// and its waits have deadlines.
     private static let seats = Seats(3)
 
     @Test(

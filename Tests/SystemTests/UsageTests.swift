@@ -147,7 +147,7 @@ struct UsageTests {
             let name = try await account.run(["login", "nowhere.invalid:7770", "+79990000001"])
             #expect(name.status == 1)
             #expect(name.errors.contains("no address is known for its name"), "\(name.errors)")
-            // The kernel lets a connection wait when the listener's queue is full.
+            // While the listener's queue is full, the kernel leaves further connections unanswered.
             let door = try Door(backlog: 0)
             defer { door.shut() }
             let callers = (0..<3).map { _ in door.call() }

@@ -136,7 +136,7 @@ struct ConnectionTests {
                 let connection = try #require(held.connection)
                 #expect(connection.input == nil && connection.backlog == nil)
                 #expect(connection.pendingOutboundBytes == 0)
-                // glibc's headers do not expose malloc_usable_size to the importer.
+                // glibc's headers do not expose malloc_usable_size to Swift.
                 typealias Measure = @convention(c) (UnsafeMutableRawPointer) -> Int
                 let symbol = try #require(dlsym(nil, "malloc_usable_size"))
                 let measure = unsafeBitCast(symbol, to: Measure.self)
@@ -557,8 +557,8 @@ struct ConnectionTests {
                     script.onOpened = { held.connection = $0 }
                     script.onReceived = { _, bytes in
                         received.add(index)
-                        // The first connection served closes all, even those of the same batch. The
-                        // kernel then reuses the numbers of their descriptors.
+                        // The connection that is served first closes all, even those of the same
+                        // batch. The kernel then reuses the numbers of their descriptors.
                         for other in all { other.connection?.close(.local("first")) }
                         for _ in all { reused.add(dup(spare.descriptor)) }
                         return bytes.count

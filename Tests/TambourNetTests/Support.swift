@@ -7,7 +7,7 @@ import Testing
 @testable import TambourNet
 @testable import TambourQueues
 
-/// The longest time that a test waits for anything; no test depends on it passing.
+/// The longest time that `withLane` waits until the lane has stopped.
 let patience = DispatchTimeInterval.seconds(120)
 
 /// Holds a connection for the blocks that a test runs on the connection's lane.
@@ -57,8 +57,8 @@ final class Script: ConnectionDelegate {
     }
 }
 
-/// Calls `body` for each complete frame (u16 length, then as many bytes) and returns the number of
-/// bytes used.
+/// Calls `body` for each complete frame (a length in four bytes, then as many bytes) and returns
+/// the number of bytes used.
 func frames(in bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) -> Int {
     var used = 0
     while bytes.count - used >= 4 {
@@ -85,7 +85,7 @@ func echoScript() -> Script {
     return script
 }
 
-/// The other end of a connection, with blocking calls that fail after `patience`.
+/// The other end of a connection, with blocking calls that fail after 20 seconds.
 final class Peer: Sendable {
     let descriptor: Int32
 

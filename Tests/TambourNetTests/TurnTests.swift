@@ -6,13 +6,13 @@ import Testing
 
 @testable import TambourNet
 
-/// Each test sends everything while it holds the lane. So the ready connections and their order do
+/// While a test holds the lane, it sends everything, so the ready connections and their order do
 /// not depend on the machine.
 @Suite("a turn")
 struct TurnTests {
-    /// Handles one frame per turn and records it under a name.
+    /// Returns a script that handles one frame per turn and logs the name for each.
     ///
-    /// - Parameter onTurn: Called while a frame is handled.
+    /// - Parameter onTurn: Called for each handled frame, before its turn ends.
     private func slowScript(
         _ name: String,
         _ log: Log,
@@ -100,7 +100,7 @@ struct TurnTests {
             let busy = Script()
             let opened = [busy.opened, other.opened]
             let otherPeer = try lane.adoptPair(other)
-            // The other peer sends while the lane works off the backlog of the busy connection.
+            // The other peer sends while the lane works off the busy connection's backlog.
             busy.onReceived = { connection, bytes in
                 var used = 0
                 _ = frames(in: bytes) { payload in

@@ -9,7 +9,7 @@ import Testing
 /// allocates a little more than a release build.
 @Suite("Allocations", .enabled(if: allocation_count() >= 0, "not under a sanitizer"))
 struct AllocationTests {
-    /// Reads lines that contain a number, a space and the name of an example.
+    /// Reads the thresholds. Each line contains a number, a space and the name of an example.
     private static func thresholds() throws -> [String: Int] {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()

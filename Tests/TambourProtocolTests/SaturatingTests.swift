@@ -11,7 +11,7 @@ struct SaturatingTests {
         return numbers + [.min]
     }()
 
-    /// Returns the nearest value of the type.
+    /// Returns the `Int64` that is nearest to a number.
     private static func nearest(_ number: Int128) -> Int64 { Int64(clamping: number) }
 
     @Test("every operator gives the exact result, or the end of the type that it passes")

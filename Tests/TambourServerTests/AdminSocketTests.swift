@@ -54,8 +54,8 @@ struct AdminSocketTests {
             let silent = try Visitor(server)
             let slow = try Visitor(server)
             slow.say("metr")
-            // A server that handled visitors one by one would turn the silent ones away before this
-            // answer.
+            // A server that handled connections one by one would close the silent ones before it
+            // sent this answer.
             #expect(try server.admin(.metrics).contains { $0.hasPrefix("tambour_connections ") })
             #expect(silent.isUnanswered && slow.isUnanswered)
             slow.say("ics\n")
@@ -126,7 +126,7 @@ struct ExhaustedAcceptorTests {
         let visitors = try (0..<5).map { _ in try #require(UnixSocket.connect(path)) }
         defer { for visitor in visitors { close(visitor) } }
         #expect(warned.wait(timeout: .now() + 120) == .success)
-        // If the source were not suspended, it would fire between two of these blocks.
+        // If the dispatch source were not suspended, it would fire between two of these blocks.
         for _ in 0..<1000 { queue.sync {} }
         #expect(attempts.load(ordering: .relaxed) == 1)
         #expect(acceptor.exhaustedCount == 1)

@@ -6,8 +6,8 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// Sends one server everything that the specification declares. Reveals declared results that never
-/// occur, and results that occur without being declared.
+/// Sends one server everything that the specification declares. Finds declared results that never
+/// occur, and undeclared results that do.
 @Suite("The tour of the specification")
 struct SuiteCoverageTests {
     /// The result of a request: an opcode and an error, nil for success.
@@ -36,7 +36,7 @@ struct SuiteCoverageTests {
         Sight(opcode: .login, code: .loginBlocked): "blocking ends the sessions with their tokens",
     ]
 
-    /// Errors of any opcode that occur only when the server fails.
+    /// Errors of any opcode that the tour cannot produce, with the reason.
     private static let commonGaps: [RequestError.Code: String] = [
         .internalError: "needs a store that fails; the engine's own tests have one",
         .overloaded: "needs passwords in a queue; TwoFactorTests has one",
@@ -601,7 +601,7 @@ struct SuiteCoverageTests {
         let reply = try server.enterCode(phone: pia.phone, on: client)
         let third = try #require(reply.passwordChallenge).trackID
         try restore(third, nil)
-        // A block by an administrator would void the challenge, so block the account directly.
+        // A block by an administrator would void the challenge, so set the block in the store.
         try server.run { [user = pia.userID] in try $0.setBlocked(true, user) }
         try restore(third, nil)
         try answer(third, "secret")

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// Numbers from packets, the store and operators must never reach an operator that can trap.
+/// Numbers from packets, from the store and from administrators must never be operands of an
+/// operator that can trap.
 ///
 /// docs/decisions/0019-checked-arithmetic.md has the reasons.
 @Suite("Arithmetic on numbers from outside, in the sources")
@@ -128,7 +129,7 @@ struct ArithmeticTests {
         Exception("tambourd/Settings.swift", "Int($0)", "a text: nil for what does not fit"),
     ]
 
-    /// The files that may do arithmetic on ids.
+    /// The lines that may do arithmetic on ids.
     private static let calculations: [Exception] = [
         Exception(
             "TambourProtocol/Ids.swift",

@@ -168,7 +168,8 @@ struct DecodeTests {
         for specimen in specimens {
             let problem = try #require(specimen.problem)
             let (lines, failures) = try Self.decode(specimen.packet)
-            // The output line names the field, so it omits the path; a missing field has no line.
+            // The output names the field by its line, so it omits the path; a missing field has no
+            // line.
             let reason =
                 problem.hasPrefix("/") ? String(problem.drop { $0 != " " }.dropFirst()) : problem
             let told = lines + failures.map(\.reason)

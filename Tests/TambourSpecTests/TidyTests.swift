@@ -71,7 +71,8 @@ struct TidyTests {
         ],
     ]
 
-    /// The hot path uses no `Data`, because creating one costs more than handling a frame.
+    /// Targets on the hot path, which must not import Foundation: creating a `Data` costs more than
+    /// handling a frame.
     private static let withoutFoundation = [
         "TambourProtocol", "TambourEvents", "TambourFraming", "TambourQueues", "TambourNet",
         "TambourTLS", "TambourSQL", "TambourStore", "TambourMessenger", "TambourGateway",
@@ -229,7 +230,7 @@ struct TidyTests {
 
     @Test("libraries print nothing")
     func prints() throws {
-        // Random tests print their seed.
+        // `TambourTesting` prints the seeds of random tests.
         let programs = ["tambourd", "tambour", "tambour-spec", "TambourTesting"]
         for source in try Self.sources(under: "Sources") where !programs.contains(source.target) {
             for (number, line) in source.lines.enumerated() {
@@ -249,7 +250,7 @@ struct TidyTests {
         #expect(sources.count > 40)
         for source in sources {
             for (number, line) in source.lines.enumerated() {
-                // Columns have names; see `SQLColumn`.
+                // Read columns by name; see `SQLColumn`.
                 #expect(!line.contains(reading), "\(source.path):\(number + 1): \(line)")
             }
         }

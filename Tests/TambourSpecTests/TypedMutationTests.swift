@@ -4,10 +4,11 @@ import Testing
 
 @testable import tambour_spec
 
-/// Wrong types, wrong sizes, missing and repeated fields. The error must name the field.
+/// Gives fields wrong types and sizes, removes them, and repeats them. The error must name the
+/// field.
 @Suite("Mutations of example requests")
 struct TypedMutationTests {
-    /// A place in a payload that has, or could have, a field.
+    /// A place in a payload that contains a field, or could contain it.
     private struct Site {
         /// Keys and indexes from the top.
         var steps: [Step]
@@ -54,7 +55,7 @@ struct TypedMutationTests {
                 let sites = sites(of: request.value, as: request.type, at: [], in: specification)
                 let site = sites[Int.random(in: sites.indices, using: &random)]
                 var mutations = mutations(of: site, in: specification)
-                // Few fields have a closed set of values, so try them deliberately.
+                // Few fields have a closed set of values, so every 25th seed mutates only those.
                 if seed.isMultiple(of: 25) { mutations.removeAll { $0.name != "unknown value" } }
                 if let mutation = mutations.randomElement(using: &random) {
                     found = (site, mutation)

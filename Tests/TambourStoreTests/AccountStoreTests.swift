@@ -316,7 +316,7 @@ struct AccountStoreTests {
             #expect(try snapshot.loginCodes(address: "c", since: 0) == 0)
         }
 
-        // The code is used up, but still counts towards the hourly limit.
+        // A used code still counts towards the hourly limit.
         try store.batch { try $0.spendLoginCode(tokenHash: hash(1)) }
         #expect(try store.read { try $0.loginCode(tokenHash: hash(1)) }?.expires == 0)
         #expect(try store.read { try $0.loginCodes(phone: 11, since: 0) } == 2)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A batch happens whole or not at all, and a restart carries on")
 struct BatchTests {
-    /// Returns the number of rows of every table.
+    /// Returns the number of rows of each table that `everything` fills.
     private func rows(_ store: TestStore) throws -> [String: Int64] {
         let tables = [
             "account", "device", "session", "login_code", "registration", "chat", "member",
@@ -20,7 +20,7 @@ struct BatchTests {
         return counts
     }
 
-    /// Writes rows of every kind in one batch.
+    /// Writes rows into each of these tables in one batch.
     private func everything(_ tx: WriteTransaction, _ store: TestStore) throws -> [ChatKey] {
         let users = try (1...3).map {
             try tx.createAccount(phone: $0, firstName: "\($0)", lastName: nil)
@@ -149,7 +149,7 @@ struct BatchTests {
         let sql = store.writer.connection.sql
         let other = try store.database.connect()
 
-        // The write-back fails half-way: it has written the messages, but not the members.
+        // The write-back fails half-way: it has written the messages, but cannot write the members.
         try other.execute("ALTER TABLE member RENAME TO gone")
         #expect(throws: (any Error).self) {
             try store.batch { tx in try store.send("b", from: users[0], to: users[1], in: tx) }

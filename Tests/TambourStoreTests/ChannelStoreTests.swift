@@ -29,7 +29,7 @@ struct ChannelStoreTests {
         return try statement.step() ? statement.int(0) : -1
     }
 
-    /// Creates a channel of the first of `users`, with all of them.
+    /// Creates a channel that the first of `users` owns and whose members are all of `users`.
     private func channel(_ users: [UserID], in store: TestStore) throws -> ChatKey {
         try store.batch { tx in
             let chat = try tx.createGroup(
@@ -70,7 +70,7 @@ struct ChannelStoreTests {
             #expect(views.map(\.key) == [channel])
             #expect(try store.read { try $0.chat(views[0]).newMessages } == 2)
         }
-        // The message, the channel's clock, and the author's read mark.
+        // A post writes three rows: the message, the channel's clock, and the author's read mark.
         #expect(written.allSatisfy { $0 == 3 }, "\(written)")
         #expect(try store.problems().filter { !$0.contains("clock") } == [])
     }

@@ -48,7 +48,7 @@ struct ChatPurgeTests {
             if steps % 7 == 0 { try store.reopen() }
             if steps == 30 { #expect(store.writer.mayHavePurges) }
         }
-        // About 200 words and 201 messages.
+        // About 200 words and 201 messages go, ten in each step.
         #expect((35...60).contains(steps))
         #expect(try count("message", "\(shown) \(gone.rawValue)") == 0)
         #expect(try count("message", "chat = \(gone.rawValue) AND length(text) > 0") == 0)

@@ -295,8 +295,8 @@ struct ChatStoreTests {
     func pages(engine: SQLEngine, limit: Int) throws {
         let store = try TestStore(engine)
         let users = try store.users(13)
-        // Newest first: one chat with a time of its own, five that share a millisecond, two, three,
-        // and an empty chat.
+        // From new to old: one chat with its own time, then five, two and three chats that each
+        // share a millisecond, and an empty chat.
         let activity: [Int64] = [900, 800, 800, 800, 800, 800, 700, 700, 600, 600, 600, 500]
         for (index, time) in activity.enumerated().reversed() where index < activity.count - 1 {
             try store.send("x", from: users[0], to: users[index + 1], at: time)

@@ -91,7 +91,6 @@ struct EntityStoreTests {
         }
     }
 
-    /// Stores bytes that are no valid fields, which reveal any attempt to read them.
     @Test("an id that nothing can follow is refused", arguments: SQLEngine.available)
     func lastID(engine: SQLEngine) throws {
         let store = try TestStore(engine)
@@ -112,6 +111,7 @@ struct EntityStoreTests {
         }
     }
 
+    /// Cuts the stored fields of two entities short, so that any attempt to read them fails.
     @Test("behind the room of a page are not looked into", arguments: SQLEngine.available)
     func room(engine: SQLEngine) throws {
         let store = try TestStore(engine)

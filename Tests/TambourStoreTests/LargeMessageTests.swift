@@ -88,7 +88,7 @@ struct LargeMessageTests {
             let formatting = message.elements?.stored
             #expect(formatting?.allSatisfy { $0.attributes == nil } ?? true)
             if part == .attributes { #expect(formatting?.count == 12) }
-            // A text that is too long by itself stays whole.
+            // A text that is too long by itself is not cut.
             if part != .text { #expect(message.wireSizeEstimate <= Self.limit + 200) }
         }
         if part == .attaches {

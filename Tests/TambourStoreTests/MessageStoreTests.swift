@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Messages are appended, changed, found and paged")
 struct MessageStoreTests {
-    /// Creates a store with two users and their dialog.
+    /// Creates a store with three users and the dialog of the first two.
     private func dialog(
         _ engine: SQLEngine,
         limits: [String: Int] = [:]
@@ -121,7 +121,7 @@ struct MessageStoreTests {
             #expect((account.firstName, account.lastName) == ("A\0a", "\0"))
             let found = try #require(try snapshot.session(session))
             #expect((found.client, found.info) == ("c\0", "\0i"))
-            // The bytes after the zero byte count too.
+            // Installations that differ only after the zero byte are different devices.
             let devices = try [[1], [2], [3]].map { try snapshot.session(tokenHash: $0)?.deviceID }
             #expect(devices == [DeviceID(1), DeviceID(2), DeviceID(1)])
             #expect(try snapshot.view(group, for: user)?.title == "\0t")

@@ -38,9 +38,9 @@ struct QueryPlanTests {
         "SCAN login_code", "SCAN registration",
         // These tables hold a few rows.
         "SCAN announcement", "SCAN default_chat",
-        // Runs only when an account is erased.
+        // These statements run only when an account is erased.
         "SCAN report", "SEARCH object USING COVERING INDEX object_creation (user_id=?)",
-        // Reads the newest messages until one fits.
+        // The statement reads the newest messages until one fits.
         "SEARCH message USING PRIMARY KEY (chat=?)",
     ]
 

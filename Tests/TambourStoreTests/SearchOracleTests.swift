@@ -239,7 +239,7 @@ private final class SearchPlay {
 }
 
 extension WriteTransaction {
-    /// Returns the dialog or the saved messages with this key, if the user is a member.
+    /// Returns the dialog or the saved messages with this key; nil if the user is no member.
     fileprivate func chat(holding key: ChatKey, for user: UserID) throws -> ChatState? {
         guard let view = try flushedReader().view(key, for: user) else { return nil }
         return try chat(view.wireID, visibleTo: user)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Messages are found by their words")
 struct SearchStoreTests {
-    /// Creates a store with two users and their dialog.
+    /// Creates a store with three users and the dialog of the first two.
     private func dialog(
         _ engine: SQLEngine
     ) throws -> (store: TestStore, users: [UserID], key: ChatKey) {

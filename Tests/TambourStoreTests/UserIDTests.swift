@@ -56,7 +56,7 @@ struct UserIDTests {
         #expect([first, erased] == [UserID(70), UserID(5)])
         #expect(try make(3, in: store) == UserID(6))
 
-        // The same holds within a batch and after a rolled-back batch.
+        // The rolled-back batch draws 7. After it, the taken 6 is still skipped.
         struct Failure: Error {}
         #expect(throws: Failure.self) {
             try store.batch { tx in

@@ -83,7 +83,7 @@
                         try fails(Array(hello.prefix(count)), in: world).failure == .abandoned
                     )
                 }
-                // Who sends nothing has begun no handshake.
+                // A peer that sends nothing has begun no handshake.
                 let delegate = Echo()
                 let events = delegate.events
                 let wire = try world.connect(to: delegate)

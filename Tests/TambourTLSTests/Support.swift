@@ -38,13 +38,13 @@
         let events = Arrivals<Event>()
         /// Bytes to write when the connection opens, before the handshake.
         var greeting: [UInt8] = []
-        /// Whether each input is answered with this many bytes instead of an echo.
+        /// The number of bytes with which to answer each input; nil for an echo.
         var answerBytes: Int?
         var refusesHandshakes = false
         /// The number of handshakes that have begun.
         let begun: Begun
 
-        /// A number of handshakes, of one delegate or of several.
+        /// A count of handshakes, which several delegates may share.
         final class Begun: Sendable {
             private let value = Atomic<Int>(0)
 

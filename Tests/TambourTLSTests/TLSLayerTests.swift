@@ -194,7 +194,7 @@
                 try friend.roundTrip([1])
                 let begun = Echo.Begun()
                 let wires = try (0..<20).map { _ in try world.connect(to: Echo(begun: begun)) }
-                // The lane has adopted all when a later block runs.
+                // Wait until the lane has adopted all connections.
                 while world.lane.queue.sync({ world.lane.connectionCount }) < 21 {}
                 let peers = try world.lane.queue.sync {
                     let peers = try wires.map {

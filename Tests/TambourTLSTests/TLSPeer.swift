@@ -90,7 +90,7 @@
         /// Sends bytes; before the end of the handshake they wait for it.
         func send(_ bytes: [UInt8]) throws { try wire.send(enclosed(bytes)) }
 
-        /// Encloses a text after a new key of this side, with a request for a new key of the server's.
+        /// Encloses bytes under a new key of the client, and requests a new key of the server.
         func enclosedWithNewKey(_ bytes: [UInt8]) throws -> [UInt8] {
             let layer = try #require(layer as? TLSLayer)
             try #require(SSL_key_update(layer.ssl, SSL_KEY_UPDATE_REQUESTED) == 1)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Says which mutants are stale: the text that they replace no longer stands in the sources once."""
+"""Lists stale mutants: those whose text no longer occurs exactly once in the sources."""
 import sys
 
 import client

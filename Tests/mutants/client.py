@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Breaks one rule of the client at a time and says which test notices.
+"""Breaks one rule of the client at a time, and prints the test that notices.
 
     python3 Tests/mutants/client.py                 all of them: some hours
     python3 Tests/mutants/client.py tasks           a part: history, tasks, terminal
     python3 Tests/mutants/client.py history:3 17    single ones
 
-The sources must be committed; each is put back before the next. The rules and sections in titles are those of
+Commit the sources first: the script restores them after each mutant. Numbers in titles are rules and sections of
 docs/client-sync.md.
 """
 import re
@@ -1436,7 +1436,7 @@ PARTS = {
 
 
 def unfit():
-    """What no longer fits the sources: the text it replaces stands there once."""
+    """Yields a line for each mutant whose text does not occur exactly once in its file."""
     for part, (_, mutants) in PARTS.items():
         for number, (title, file, old, _) in enumerate(mutants, start=1):
             count = (ROOT / file).read_text().count(old)
@@ -1445,7 +1445,7 @@ def unfit():
 
 
 def notice(tests, file, old, new):
-    """What noticed a mutant; None when nothing did."""
+    """What noticed a mutant, a test or the compiler; None if nothing did."""
     source = ROOT / file
     before = source.read_text()
     source.write_text(before.replace(old, new))

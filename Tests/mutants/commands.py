@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Breaks the server in eight places, one at a time, and kills it under a load of all commands, which must notice.
+"""Breaks the server in eight places, one at a time, and kills it under a load of all commands. The test must notice every mutant.
 
     Tests/mutants/commands.py            all mutants
     Tests/mutants/commands.py 1 4        these two
 
-Works on the sources where they are: they must be committed, and are put back at the end. All mutants
-are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one run for each.
-The result is the table for README.md; the exit code is 1 when one was not noticed.
+Changes the sources in place: commit them first; the script restores them at the end. All mutants are
+built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one run for each mutant.
+Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
 """
 import os
 import re
@@ -17,7 +17,7 @@ from switch import ROOT, Mutant, switched
 
 MESSENGER = "Sources/TambourMessenger/"
 STORE = "Sources/TambourStore/"
-#: How often the server is killed for each mutant; TAMBOUR_KILLS sets another number.
+#: The number of kills for each mutant; TAMBOUR_KILLS sets another number.
 KILLS = int(os.environ.get("TAMBOUR_KILLS", 30))
 # name, file, original text (found once), mutated text (@ is the mutant's number)
 MUTANTS = [
@@ -64,7 +64,7 @@ def mutants():
 
 
 def noticed(number):
-    """How the kills failed with this mutant; None when they passed."""
+    """How the test failed with this mutant; None if it passed."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_KILLS=str(KILLS))
     run = subprocess.run(
         ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL,TLS",

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Removes each write that login deltas live on, one at a time, and runs the tests that must notice.
+"""Removes each write that login deltas depend on, one at a time, and runs the tests that must notice.
 
     Tests/mutants/delta.py            all mutants
     Tests/mutants/delta.py 4 7        these two
 
-Works on the sources where they are: they must be committed, and are put back at the end. All mutants
-are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one short run for each.
-The result is the table for README.md; the exit code is 1 when one was not noticed.
+Changes the sources in place: commit them first; the script restores them at the end. All mutants are
+built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one short run for each mutant.
+Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
 """
 import os
 import re
@@ -260,7 +260,7 @@ def mutants():
 
 
 def tests(number):
-    """What noticed the mutant: an empty list when nothing did."""
+    """The sequences and tests that noticed the mutant; an empty list if none did."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number))
     for name in ("TAMBOUR_SEED", "TAMBOUR_SOAK"):
         environment.pop(name, None)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Breaks one rule of the entities at a time, of the device or of the server, and says which test notices.
+"""Breaks the rules of entities on the device and on the server, one at a time, and prints the test that notices.
 
     Tests/mutants/entities.py            all mutants
     Tests/mutants/entities.py 4 7        these two
 
-Works on the sources where they are: they must be committed, and are put back at the end. All mutants
-are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one short run for each.
-The result is the table for README.md; the exit code is 1 when one was not noticed.
+Changes the sources in place: commit them first; the script restores them at the end. All mutants are
+built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one short run for each mutant.
+Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
 """
 import os
 import re
@@ -342,12 +342,12 @@ def mutants():
 
 
 def noticed(number):
-    """The first test that turned red; None when none did."""
+    """The first test of all stages that failed with this mutant; None if all passed."""
     return next((test for tests in STAGES if (test := red(number, tests))), None)
 
 
 def red(number, tests):
-    """The first of these tests that turned red; None when none did."""
+    """The first of these tests that failed with this mutant; None if all passed."""
     try:
         run = subprocess.run(
             ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL,TLS",

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Takes away what mends the findings of an attack, one mend at a time, and runs the test written for it.
+"""Removes the fixes for the findings of a security review, one at a time, and runs the test of each fix.
 
     Tests/mutants/findings.py            all mutants
     Tests/mutants/findings.py 1 4        these two
 
-Works on the sources where they are: they must be committed, and are put back at the end. All mutants
-are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one run for each.
-The result is the table for README.md; the exit code is 1 when one was not noticed.
+Changes the sources in place: commit them first; the script restores them at the end. All mutants are
+built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one run for each mutant.
+Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
 """
 import os
 import re
@@ -635,7 +635,7 @@ def mutants():
 
 
 def noticed(number, tests):
-    """What turned red with this mutant; None when nothing did, and "timeout" when a test did not end."""
+    """The test that failed with this mutant; None if none did, and "timeout" if a test did not end."""
     command = ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL,TLS", "--filter", tests]
     try:
         run = subprocess.run(

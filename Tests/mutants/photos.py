@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Breaks one thing about photos that are sent at a time, and says which test notices.
+"""Breaks the sending of photos in one place at a time, and prints the test that notices.
 
     Tests/mutants/photos.py            all mutants
     Tests/mutants/photos.py 4 7        these two
 
-Works on the sources where they are: they must be committed, and are put back at the end. All mutants
-are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one short run for each.
-The result is the table for README.md; the exit code is 1 when one was not noticed.
+Changes the sources in place: commit them first; the script restores them at the end. All mutants are
+built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one short run for each mutant.
+Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
 """
 import subprocess
 import sys

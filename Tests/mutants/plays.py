@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Breaks the screen and the reading of its store, one place at a time, and plays sequences of keys, which must notice.
+"""Breaks the screen and the reading of its store in one place at a time, and plays sequences of keys that must notice.
 
     Tests/mutants/plays.py            all mutants
     Tests/mutants/plays.py 4 7        these two
 
-Works on the sources where they are: they must be committed, and are put back at the end. All mutants
-are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one short run for each, and
-one without the mutant of the seed that noticed it.
-The result is the table for README.md; the exit code is 1 when one was not noticed.
+Changes the sources in place: commit them first; the script restores them at the end. All mutants are
+built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one short run for each mutant.
+The seed that notices a mutant runs once more without the mutant, and must pass.
+Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
 """
 import os
 import re
@@ -87,7 +87,7 @@ def mutants():
 
 
 def noticed(number, first=SEED, runs=RUNS):
-    """The seed that failed, and how; the seed is None for a crash, and both are when none failed."""
+    """The seed that failed, and how it failed. After a crash the seed is None; if no seed failed, both are None."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_SEED=str(first), TAMBOUR_RUNS=str(runs))
     environment.pop("TAMBOUR_SOAK", None)
     run = subprocess.run(

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Breaks what a person sees of the screen in fifteen ways, one at a time, and plays the scenarios in a pseudo-terminal, which must notice.
+"""Breaks the screen in fifteen ways that users can see, one at a time, and plays the scenarios that must notice in a pseudo-terminal.
 
     Tests/mutants/screen.py            all mutants
     Tests/mutants/screen.py 1 4        these two
 
-Works on the sources where they are: they must be committed, and are put back at the end. All mutants
-are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one run for each.
-The result is the table for README.md; the exit code is 1 when one was not noticed.
+Changes the sources in place: commit them first; the script restores them at the end. All mutants are
+built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one run for each mutant.
+Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
 """
 import os
 import re
@@ -76,7 +76,7 @@ def mutants():
 
 
 def noticed(number, scenarios, programs):
-    """What of the scenarios failed with this mutant; None when all passed."""
+    """The first failure of the scenarios with this mutant; None if all passed."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_TERMINAL_DEADLINE="8", PYTHONDONTWRITEBYTECODE="1")
     for scenario in scenarios:
         run = subprocess.run(

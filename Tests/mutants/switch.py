@@ -1,4 +1,4 @@
-"""Builds many mutants of the sources at once, chosen by TAMBOUR_MUTANT when the program runs."""
+"""Builds all mutants of the sources into one program, which selects one by TAMBOUR_MUTANT when it runs."""
 import contextlib
 import pathlib
 import subprocess
@@ -25,7 +25,7 @@ class Mutant:
 
 
 def place(mutant, sources):
-    """The file in which a mutant's text stands: the one it names, or another one of the same module to which it has moved."""
+    """The file that contains a mutant's text: the named file, or another file of the same module to which the text has moved."""
     named = ROOT / mutant.file
     if named.exists() and mutant.old in (sources.get(mutant.file) or named.read_text()):
         return mutant.file
@@ -35,7 +35,7 @@ def place(mutant, sources):
 
 
 def mutated(mutants):
-    """The text of each file with all its mutants, and what no longer fits the sources, a line each."""
+    """The text of each file with all its mutants, and a line for each stale mutant."""
     sources, stale = {}, []
     for number, mutant in enumerate(mutants, start=1):
         file = place(mutant, sources)
@@ -49,7 +49,7 @@ def mutated(mutants):
 
 @contextlib.contextmanager
 def switched(mutants, module=None):
-    """Puts all mutants into the sources, and at the end the sources back.
+    """Writes all mutants into the sources, and restores the sources at the end.
 
     `module` is the folder that gets the switch: a module that all mutated files import. Without it each
     module that is mutated gets a switch of its own.

@@ -175,7 +175,7 @@ MUTANTS = [
 
 
 def noticed(number, python, cases):
-    """The cases that failed: none when nothing was noticed."""
+    """The cases that failed with this mutant; an empty list if all passed."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number))
     with tempfile.TemporaryDirectory() as directory:
         run = subprocess.run(
@@ -203,7 +203,7 @@ def main():
         print("| mutant: what is broken | noticed by |\n| --- | --- |", flush=True)
         for number in chosen:
             mutant = MUTANTS[number - 1]
-            # Run the cases made for the mutant first, and all cases only if those notice nothing.
+            # Run the cases made for the mutant, and all cases only if those notice nothing.
             failed = noticed(number, python, mutant.hints) or noticed(number, python, [])
             missed += not failed
             more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""

@@ -3,7 +3,7 @@ import Testing
 
 @testable import tambour
 
-/// The times at which users want a message to be sent.
+/// Parsing of the times that users type for scheduled messages.
 @Suite("Times of scheduled messages")
 struct LaterWordsTests {
     /// Wednesday, 2026-11-25 13:00 in Tokyo.

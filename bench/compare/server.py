@@ -9,7 +9,7 @@ from wire import PING, Client
 
 
 def limits_file(checkout, path):
-    """Writes limits that turn off the rate limits, found by the names in this checkout."""
+    """Writes a limits file that turns off the rate limits, which it finds by the suffixes of their names in the checkout."""
     lines = []
     text = (checkout / "protocol-spec/limits.yaml").read_text()
     for line in text.splitlines():
@@ -18,7 +18,7 @@ def limits_file(checkout, path):
             continue
         most = re.search(r"max: (\d+)", line)
         lines.append(f"{name[1]}: {most[1] if most else 1_000_000_000}\n")
-    # Under callgrind every operation takes fifty times as long.
+    # Long timeouts: under callgrind every operation takes fifty times as long.
     for name in ("loginTimeoutMs", "idleTimeoutMs", "sessionInitTimeoutMs", "partialFrameTimeoutMs"):
         lines.append(f"{name}: 3600000\n")
     path.write_text("".join(lines))

@@ -172,7 +172,7 @@ class Link:
 
 @contextlib.contextmanager
 def inside(namespace):
-    """Puts the sockets and devices that this thread creates in the `with` block into the namespace."""
+    """Moves this thread into the namespace for the `with` block, so that its new sockets and devices belong there."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     there = os.open(f"/run/netns/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
     try:

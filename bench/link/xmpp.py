@@ -43,7 +43,7 @@ class Stream:
         with inside(namespace):
             self.socket = socket.socket()
         self.user, self.text, self._partial = user, "", b""
-        #: All input since the server started to count stanzas.
+        #: The input in which the client counts the server's stanzas: since the stream became resumable.
         self.counted = ""
         self.socket.settimeout(120)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -65,7 +65,7 @@ class Stream:
         self.socket.sendall(text.encode())
 
     def expect(self, pattern):
-        """Waits for a match of the pattern and returns the input up to it."""
+        """Waits for a match of the pattern, removes the input up to its end, and returns the match."""
         expression = re.compile(pattern)
         while True:
             found = expression.search(self.text)

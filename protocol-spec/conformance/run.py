@@ -25,18 +25,18 @@ ACCOUNTS = 6
 
 
 class Tambourd:
-    """A server with ACCOUNTS accounts. While it runs, writing a line to `asked` restarts it."""
+    """A server with ACCOUNTS accounts. Writing a line to the pipe `asked` restarts it."""
 
     def __init__(self, program: str, directory: Path) -> None:
         self.program = program
         self.data, self.log = directory / "data", directory / "log"
-        #: The file of login codes: one line with a phone and its code for each.
+        #: The file of login codes: each line is a phone and its code.
         self.codes = directory / "codes"
         self.codes.touch()
         #: The file of feature rules.
         self.features = directory / "features"
         self.features.write_text("{}")
-        #: Two pipes: the first receives a line that requests a restart, the second sends a line afterwards.
+        #: Two pipes: a line written to `asked` requests a restart, and a line from `done` reports it.
         self.asked, self.done = directory / "restart", directory / "restarted"
         # The store is a restored backup, for the cases with marks from before a restore.
         first, backup = directory / "first", directory / "backup"

@@ -8,7 +8,8 @@ public struct EntityChange: Hashable, Sendable {
     /// All fields of a creation; the changed fields of an update (`null` removes a field); empty
     /// for a deletion.
     public var fields: [String: FieldValue]
-    /// The time of the last step, in Unix milliseconds of this device's clock.
+    /// The time of the last step that was merged into this change, in Unix milliseconds of this
+    /// device's clock.
     public var modified: Int64
 
     package init(

@@ -31,7 +31,8 @@ package struct EntityRow: Hashable, Sendable {
     package var server: Entity?
 }
 
-/// The server id that replaced a local one. Late references to the local id still find the entity.
+/// The server id that replaced a local one. With it, a late reference to the local id still finds
+/// the entity.
 package struct EntityAlias: Hashable, Sendable {
     package var local: EntityID
     package var server: EntityID
@@ -45,7 +46,7 @@ package struct EntityCounters: Hashable, Sendable {
     package var nextOpID: Int64
     package var nextSequence: Int64
 
-    /// - Parameter firstOpID: A random number of 62 bits, so that a reinstalled app does not repeat
+    /// - Parameter firstOpID: A random number of 62 bits. Thus a reinstalled app does not repeat
     ///   operation ids that the server remembers.
     package init(firstOpID: Int64) {
         nextLocalID = 1

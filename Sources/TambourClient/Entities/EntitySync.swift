@@ -3,13 +3,13 @@ import TambourProtocol
 /// Synchronises entities with the server; one pull or push is in flight at a time.
 final class EntitySync {
     private unowned let core: ClientCore
-    /// The stored entities; nil until they are used.
+    /// The stored entities; nil until they are read from the store.
     private var held: LocalEntities?
     private var link = Link()
 
     init(_ core: ClientCore) { self.core = core }
 
-    /// The state of the current connection.
+    /// The state of synchronisation on the current connection.
     private struct Link {
         enum Request {
             case pull
@@ -21,8 +21,8 @@ final class EntitySync {
         var wantsPull = false
         /// Whether this connection has pulled a page.
         var hasPulled = false
-        /// Whether the server does not support entities or refused a request. Then this connection
-        /// makes no further attempts.
+        /// Whether the server does not support entities or has refused a request. In that case,
+        /// this connection makes no further attempts.
         var isRefused = false
         /// The entities received so far in a full pull; nil when only changes are pulled.
         var everything: [Entity]?
@@ -30,7 +30,7 @@ final class EntitySync {
         var next: Mark?
     }
 
-    /// The change that precedes the next page.
+    /// The place of the last change before the next page.
     private struct Mark {
         var time: Int64
         var last: Int64
@@ -46,7 +46,8 @@ final class EntitySync {
         _ body: (inout LocalEntities) throws(LocalEntityError) -> (Value, [EntityRowChange])
     ) throws -> Value {
         var entities = try use(tx)
-        // Holding a single reference avoids a copy. A call that throws has changed nothing.
+        // Clearing `held` leaves a single reference, which avoids a copy. A call that throws has
+        // changed nothing.
         held = nil
         defer { held = entities }
         let (value, rows): (Value, [EntityRowChange])
@@ -93,8 +94,8 @@ final class EntitySync {
     func loggedIn(_ tx: StoreTransaction) throws {
         guard try tx.value(of: .entitiesMark) as Int64? != nil else { return }
         link.wantsPull = true
-        // Older versions skipped entities of types they did not know. The stored mark excludes such
-        // entities, so a new type requires a full pull.
+        // Older versions skipped entities of types they did not know. The stored mark is already
+        // past these entities, so a new type requires a full pull.
         let known: String? = try tx.value(of: .entityTypes)
         guard known != LocalEntities.knownTypes else { return }
         try tx.set(.entitiesMark, 0)
@@ -124,7 +125,7 @@ final class EntitySync {
     /// Discards the entities in memory. The next use rereads them.
     func forget() { held = nil }
 
-    /// Completes every transaction: sends the requests that are now possible.
+    /// Runs at the end of every transaction: sends the requests that are now possible.
     func run(_ tx: StoreTransaction) throws {
         guard core.isLive, link.underWay == nil, !link.isRefused else { return }
         if link.wantsPull {
@@ -208,8 +209,7 @@ final class EntitySync {
                 link.hasPulled = true
                 let page = try reply.objects.map { try Entity($0) }
                 try take(page, of: reply, tx)
-                // Notifies callers that wait for other devices' changes, even if there are no
-                // changes.
+                // Wakes callers that wait for other devices' changes, even if there are none.
                 if isInSync { tx.changes.entities = true }
             } catch let error as ClientError {
                 link.wantsPull = error == .timedOut
@@ -234,16 +234,17 @@ final class EntitySync {
             link.everything = isMore ? everything : nil
             if isMore { return pull(behind: next) }
             let types = Set(LocalEntities.listedTypes)
-            // If an entity changed between the pages, the later copy counts.
+            // If an entity changed between two pages, the later copy wins.
             let copies = Dictionary(everything.map { ($0.id, $0) }) { $1 }.values
             try store(tx) {
                 $0.pulledAll(copies.filter { !$0.isDeleted }, of: types)
                     + $0.pulled([], tombstones: copies.filter(\.isDeleted))
-                    // A full list omits elements of series. The stored elements may have been
-                    // deleted, and are requested again.
+                    // A full pull omits elements of series, so it does not show which were deleted.
+                    // They are requested again.
                     + $0.evictElements()
             }
-            // Changes pushed during the pull may have been created after the last page.
+            // The list may lack entities that were pushed during the pull. They are now marked as
+            // deleted, and the next pull restores them.
             link.wantsPull = true
         } else {
             try store(tx) {
@@ -283,7 +284,7 @@ final class EntitySync {
 }
 
 extension LocalEntities {
-    /// The names of all types, as stored with the mark.
+    /// The names of all types, as stored beside the mark.
     static var knownTypes: String {
         EntitySchema.standard(.standard).types.map(\.rawValue).sorted().joined(separator: " ")
     }

@@ -86,7 +86,7 @@ extension LocalEntities {
         return kind
     }
 
-    /// - Throws: `LocalEntityError.refused` unless this parent may have children of this kind.
+    /// - Throws: `LocalEntityError.refused` if the parent cannot have children of this kind.
     func check(_ parent: EntityID?, for kind: EntitySchema.Kind) throws(LocalEntityError) {
         if let parent, entities[parent]?.type == kind.parent {
             guard isShown(parent) else { throw .refused(.parentDeleted, at: "/parent") }
@@ -155,7 +155,7 @@ extension LocalEntities {
         }
     }
 
-    /// Returns the expected server copy after a frozen update.
+    /// Returns the copy that the server is expected to have after a frozen update.
     private func expected(from frozen: LocalUpdate) -> Entity? {
         guard let row = entities[frozen.id] else { return nil }
         switch frozen.change.kind {

@@ -22,11 +22,11 @@ extension LocalEntities {
     }
 
     /// Applies the list of all live entities of these types. Entities that the list lacks are
-    /// deleted. Its copies replace even stored copies with a higher version, as after a restored
-    /// backup.
+    /// deleted. Its copies replace even stored copies with a higher version, which exist if the
+    /// server was restored from a backup.
     ///
     /// The list must have been requested after the last reply to a push. Full lists usually omit
-    /// series, because their ranges are pulled separately.
+    /// series, whose ranges are pulled separately.
     package mutating func pulledAll(
         _ copies: [Entity],
         of types: Set<EntityType>
@@ -41,9 +41,9 @@ extension LocalEntities {
         return finish()
     }
 
-    /// Reopens frozen updates whose base the server no longer has, as after a restored backup. The
-    /// server has not applied such an update, and must not apply it because a version happens to be
-    /// equal.
+    /// Reopens frozen updates whose base the server no longer has, for example after it was
+    /// restored from a backup. The server has not applied such an update. Sent again unchanged, the
+    /// update could be applied merely because the version numbers happen to match.
     private mutating func reopenUnfounded() {
         guard !awaitsReply else { return }
         for update in sent.values.values where update.change.kind != .create {
@@ -67,10 +67,10 @@ extension LocalEntities {
     }
 
     /// Discards old tombstones and replaced local ids. Also discards elements of series below such
-    /// a tombstone, because these have no tombstones of their own.
+    /// a tombstone, because elements get no tombstones of their own.
     ///
-    /// - Parameter time: Unix milliseconds. All pages requested before this time must have arrived,
-    ///   and no caller may still hold a local id that was replaced before it.
+    /// - Parameter time: Unix milliseconds. All pages requested before this time must have arrived.
+    ///   No caller may still hold a local id that was replaced before this time.
     package mutating func prune(before time: Int64) -> [EntityRowChange] {
         let tombstones = entities.values.values
             .filter { $0.server.map { $0.isDeleted && $0.modified < time } ?? false }
@@ -139,8 +139,9 @@ extension LocalEntities {
         return copy.version > known.version || (copy.version == known.version && isOther)
     }
 
-    /// Returns the row of an entity created on this device, if its copy arrives before the reply.
-    /// The row keeps its local id until the reply, which also contains the children's ids.
+    /// Returns the row of an entity created on this device, if its copy arrives before the reply to
+    /// the creation. The row keeps its local id until that reply, which also contains the
+    /// children's ids.
     private func creation(of copy: Entity) -> EntityRow? {
         guard let opID = copy.createdBy else { return nil }
         let update = sent.values.values.first { $0.opID == opID && $0.change.kind == .create }
@@ -155,7 +156,7 @@ extension LocalEntities {
         adopt(copy, inAnyCase: true)
     }
 
-    /// Makes an update that waited for its parent pending again.
+    /// Makes an update `pending` again that was blocked because its parent was deleted.
     mutating func unblock(_ id: EntityID) {
         guard var update = open[id], update.cause == .parentDeleted else { return }
         update.state = .pending
@@ -165,8 +166,8 @@ extension LocalEntities {
     /// Updates conflicts over a natural key. When the entity with the key is deleted, the creation
     /// can be sent again.
     ///
-    /// Runs only when a copy of that entity arrives, because the reply that named the entity may be
-    /// newer than the copy stored here.
+    /// Runs only when a copy of that entity arrives. The copy stored here proves nothing, because
+    /// the reply that named the entity may be newer.
     private mutating func settleDuplicates(of copy: Entity) {
         for var update in open.values.values {
             guard case .duplicate(let theirs) = update.cause, theirs.id == copy.id else { continue }

@@ -12,8 +12,8 @@ extension LocalEntities {
     /// Returns the next batch: first deletions, then creations with parents before children, then
     /// updates.
     ///
-    /// After `dropped`, returns a batch without a reply again, under the same `opID`s, because the
-    /// batch may have arrived. One batch is in flight at a time.
+    /// After `dropped`, returns the unanswered batch again, under the same `opID`s, because the
+    /// server may have received it. One batch is in flight at a time.
     package mutating func nextPush() -> Push {
         guard !awaitsReply else { return Push(operations: [], rows: []) }
         if sent.values.isEmpty { freeze() }
@@ -86,7 +86,8 @@ extension LocalEntities {
     private struct Candidate {
         var update: LocalUpdate
         var parent: EntityID?
-        /// The phase, then the order within that phase.
+        /// The phase of the operation (deletion, creation or update), then the order within that
+        /// phase.
         var order: (phase: Int, depth: Int, sequence: Int64)
     }
 
@@ -114,8 +115,8 @@ extension LocalEntities {
             guard let row = entities[update.id], let kind = schema[row.type] else { continue }
             let isBelowDeletion = isBelowDeletion(row)
             // If the deletion succeeds, it voids the changes below it. If it fails, those changes
-            // are needed again. Only deletions without a cascade must precede the parent's
-            // deletion.
+            // are needed again. Only children that the deletion does not include must be deleted
+            // before it.
             if isBelowDeletion, kind.cascades || update.change.kind != .delete { continue }
             let depth = schema.depth(of: row.type)
             candidates.append(
@@ -162,7 +163,7 @@ extension LocalEntities {
             if let server { adopt(server) } else { markDeleted(id) }
             reopen(update, .conflict(.version))
         case .rejected(let refusal) where refusal.error == .parentDeleted:
-            // The server no longer has any entity below that parent.
+            // The server has deleted everything below that parent.
             markDeleted(id)
             reopen(update, .conflict(.parentDeleted))
         case .rejected(let refusal):
@@ -210,8 +211,8 @@ extension LocalEntities {
         touch(row.id)
     }
 
-    /// Drops a frozen update because the server has a later write. That write becomes the base of
-    /// the next update.
+    /// Drops a frozen update, because the server has a later write. That write becomes the base of
+    /// the open update that follows, if any.
     private mutating func giveWay(_ update: LocalUpdate, to server: Entity?) {
         guard var next = open[update.id] else { return }
         if next.change.kind == .create, let change = try? update.change.followed(by: next.change) {

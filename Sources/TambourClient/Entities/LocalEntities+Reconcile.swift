@@ -24,8 +24,8 @@ extension LocalEntities {
             return
         case .pending:
             update.state = .pending
-            // No version of the server identifies the copy that the user saw. With version 0, the
-            // server cannot mistake this base for one of its own versions.
+            // The server has no version that matches the copy that the user saw. With version 0,
+            // the server cannot mistake this base for one of its own versions.
             if let server = row.server, update.change.isUnfounded(on: server) {
                 update.change.base?.version = 0
             }
@@ -124,8 +124,8 @@ extension LocalEntities {
         touch(id)
     }
 
-    /// Creates a deleted entity again. The entity keeps its place on the screen and its children
-    /// that exist only on this device.
+    /// Creates a deleted entity again under a new id. The entity keeps its place on the screen and
+    /// its children that exist only on this device.
     mutating func recreate(
         _ id: EntityID,
         _ fields: [String: FieldValue],
@@ -140,7 +140,7 @@ extension LocalEntities {
         open[id] = nil
         openUpdate(.init(kind: .create, fields: fields, modified: now), on: new)
         for child in sortedChildren(of: id) {
-            // An update in flight must not be modified.
+            // The parent of a creation in flight must not change.
             guard var row = entities[child], row.server == nil, sent[child] == nil else { continue }
             row.parent = new
             put(row)

@@ -17,8 +17,8 @@ package struct LocalEntities: Sendable {
     var entities: Journal<EntityID, EntityRow>
     /// Frozen updates, all of the same batch.
     var sent: Journal<EntityID, LocalUpdate>
-    /// Pending updates and conflicts. The base of an update that follows a frozen one is the
-    /// expected result of the frozen update, until its reply arrives.
+    /// Pending updates and conflicts. If an update follows a frozen one, its base is the expected
+    /// result of the frozen update, until the reply to that update arrives.
     var open: Journal<EntityID, LocalUpdate>
     var aliases: Journal<EntityID, EntityAlias>
     var counters: EntityCounters
@@ -48,9 +48,9 @@ package struct LocalEntities: Sendable {
         for row in known.values { children[row.parent, default: []].insert(row.id) }
     }
 
-    /// Returns the rows without corrupt ones: duplicates of an id, and rows whose parent has the
-    /// wrong type, as in a cycle. Also omits types that are unknown to this version of the app. The
-    /// rows of unknown types stay in the file.
+    /// Returns the rows by id, without corrupt ones: duplicates of an id, and rows whose parent has
+    /// the wrong type (as in any cycle). Also omits types that are unknown to this version of the
+    /// app, whose rows stay in the file.
     private static func sound(
         _ rows: [EntityRow],
         _ schema: EntitySchema
@@ -64,7 +64,7 @@ package struct LocalEntities: Sendable {
         }
     }
 
-    /// All rows, equal to those of a database that has applied every change.
+    /// All rows. A database that has applied every change contains the same rows.
     package var rows: EntityRows {
         EntityRows(
             entities: entities.values.values.sorted { $0.id < $1.id },
@@ -177,7 +177,7 @@ extension LocalEntities {
                     fields: update.change.fields
                 )
             case .update:
-                // In a conflict, users see their own version, without fields of the server's copy.
+                // In a conflict, users see their own version, without newer values from the server.
                 let ground = update.cause == nil ? entity ?? update.change.base : update.change.base
                 entity = update.change.applied(to: ground)
             case .delete:

@@ -1,18 +1,18 @@
 package import TambourProtocol
 
-/// A change that is waiting to be sent or in flight. An entity has at most one sent and one open
+/// A change that is pending, in flight or in conflict. An entity has at most one sent and one open
 /// update.
 package struct LocalUpdate: Hashable, Sendable {
     package var id: EntityID
     package var change: EntityChange
     package var state: State
-    /// The order in which changes began, which breaks ties in a push.
+    /// The position of the change among all changes, by the time they began; breaks ties in a push.
     package var sequence: Int64
 
     package enum State: Hashable, Sendable {
         /// Open to further changes.
         case pending
-        /// Frozen: the update is sent, and retried under the same `opID` until the server answers.
+        /// Frozen: the update is sent, and retried under the same `opID` until the server replies.
         /// `position` is its place in the batch.
         case inFlight(opID: Int64, position: Int)
         case conflict(Cause)

@@ -3,19 +3,19 @@ import TambourProtocol
 /// The intervals of a chat's history that are stored completely.
 ///
 /// The messages themselves are in a database; this value contains positions only. It computes the
-/// effects of a reply or a push on the stored rows. In one transaction, the caller applies these
-/// effects and writes the changed rows of this value (`HistoryEffects`).
+/// effects of a reply or a push on the stored rows (`HistoryEffects`). In one transaction, the
+/// caller applies these effects and writes the changed rows of this value.
 ///
-/// It consists of two kinds of knowledge, which only grow:
+/// It consists of two kinds of knowledge, which only grow within a generation:
 ///
 /// - *chunks*: intervals in which all visible messages are stored, and no other messages;
 /// - *tombs* (tombstones): messages outside of all chunks that are known to be deleted. A page that
 ///   was read before the deletion may still contain them.
 ///
 /// It relies on one law: where no new message can appear, messages can only disappear. Therefore no
-/// row is ever added to a chunk, a row that any evidence lacks is deleted permanently, and the
-/// order of evidence does not matter. Any event that breaks the law (a restored server, joining
-/// again, evicted rows) starts a new `generation`. Replies to requests of an earlier generation are
+/// row is ever added to a chunk, and a row that any evidence lacks is deleted permanently. Evidence
+/// may arrive in any order. Any event that breaks the law (a restored server, joining again,
+/// evicted rows) starts a new `generation`. Replies to requests of an earlier generation are
 /// ignored.
 ///
 /// The rules are in docs/client-sync.md, section 6.
@@ -30,7 +30,7 @@ package struct ChatHistory: Equatable, Sendable {
 
     package init() {}
 
-    /// - Parameters: the rows that the caller stored for `HistoryEffects`, in any order.
+    /// - Parameters: the rows that the caller stored as `HistoryEffects` required, in any order.
     package init(
         chunks: some Sequence<PositionInterval>,
         tombs: some Sequence<Position>,
@@ -58,8 +58,8 @@ package struct ChatHistory: Equatable, Sendable {
         change { history, effects in history.delete(positions, &effects) }
     }
 
-    /// Adds a message whose predecessor is unknown: a search result, the target of an answer, or a
-    /// message from a notification.
+    /// Adds a message whose predecessor is unknown: a search result, a message that another one
+    /// answers, or a message from a notification.
     ///
     /// - Parameter asked: the generation at the time of the request; nil for a push.
     package mutating func island(_ position: Position, asked: Int64? = nil) -> HistoryEffects {
@@ -76,12 +76,13 @@ package struct ChatHistory: Equatable, Sendable {
         change { history, effects in history.edit(positions, isReading, &effects) }
     }
 
-    /// Applies a reply of CHAT_CHANGES.
+    /// Applies a reply to CHAT_CHANGES.
     ///
     /// - Parameters:
     ///   - asked: the generation at the time of the request.
     ///   - isReading: as in `edit`.
-    /// - Returns: nil for a stale reply, which is ignored; the cursor then stays.
+    /// - Returns: nil for a stale reply, which is ignored. In that case the caller must not advance
+    ///   the cursor.
     package mutating func apply(
         _ changes: MessageChanges,
         asked: Int64,
@@ -106,7 +107,8 @@ package struct ChatHistory: Equatable, Sendable {
 
     // MARK: - Discarding
 
-    /// Discards all chunks and tombs. The stored messages stay, but prove nothing.
+    /// Discards all chunks and tombs. The stored messages stay visible, but gaps are assumed
+    /// between all of them.
     package mutating func resync() -> HistoryEffects {
         change { history, effects in
             effects.distrustsContents = true
@@ -124,7 +126,7 @@ package struct ChatHistory: Equatable, Sendable {
         }
     }
 
-    /// Deletes all rows below a row, to free space. Only the oldest part of a history is evicted,
+    /// Deletes all rows before a row, to free space. Only the oldest part of a history is evicted,
     /// never a part in the middle.
     package mutating func evict(below row: Position) -> HistoryEffects {
         let floor = Position.first(at: row.timeMs)
@@ -137,8 +139,8 @@ package struct ChatHistory: Equatable, Sendable {
         }
     }
 
-    /// Drops the tombs. Call this when no request of the chat is in flight, because a reply to an
-    /// earlier request is ignored from then on.
+    /// Drops the tombs. Call this only when no request of the chat is in flight: replies to earlier
+    /// requests are ignored from then on.
     package mutating func settle() -> HistoryEffects {
         guard !tombs.isEmpty else { return HistoryEffects() }
         return change { history, _ in history.beginGeneration() }

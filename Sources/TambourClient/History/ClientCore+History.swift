@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// Applying knowledge about histories, and requesting missing messages.
 extension ClientCore {
-    /// The known place of a message in its chat.
+    /// What is known about the message before another one.
     enum Predecessor {
         case unknown
         /// The id of the preceding message, visible or not; nil for the chat's first message.
@@ -24,7 +24,8 @@ extension ClientCore {
     ) throws -> Bool {
         let position = Position(message.id.rawValue)
         let isNew = try !tx.holds(message.id, in: chat)
-        // A chat outside of the list has no mark from which to request changes of its messages.
+        // A chat outside of the list has no mark from which to request later changes of its
+        // messages.
         let isListed = try tx.isListed(chat) || tx.commentThread(chat) != nil
         try change(chat, with: [message], isPushed: isPushed, tx) { history in
             guard isListed, case .known(let before) = previous else {
@@ -57,7 +58,7 @@ extension ClientCore {
         try startChanges(of: chat, tx)
     }
 
-    /// Handles a change of a message that may be stored here.
+    /// Handles an edit of a message that may be stored here.
     func learnEdit(
         of message: Message,
         in chat: ChatID,
@@ -99,7 +100,8 @@ extension ClientCore {
         screens.forget(chat)
     }
 
-    /// Handles data loss on the server: the stored messages stay visible but prove nothing.
+    /// Handles data loss on the server: the stored messages stay visible, but gaps are assumed
+    /// between all of them.
     func distrustHistories(_ tx: StoreTransaction) throws {
         histories.forgetAll()
         try tx.distrustHistories()
@@ -121,8 +123,8 @@ extension ClientCore {
             tx,
             body
         )
-        // A push to all members lacks this account's reaction, and a page that arrives after the
-        // push may contain older reactions.
+        // A push to all members lacks this account's reaction. A page that arrives after the push
+        // may contain older reactions.
         for message in tx.outrun { try askReactions(to: message, in: chat, tx) }
         tx.outrun = []
     }
@@ -202,7 +204,7 @@ extension ClientCore {
         for looker in screens.lookers { try readHistory(for: looker, tx) }
     }
 
-    /// Before the next look, fills gaps that these changes may have left on screens.
+    /// Fills gaps on screens that these changes may have caused, without waiting for the next look.
     func readHistories(of changes: ChangeSet, _ tx: StoreTransaction) throws {
         let changed = changes.chats.union(changes.histories)
         for looker in screens.lookers where changed.contains(looker.chat) {
@@ -299,8 +301,8 @@ extension ClientCore {
             case .failure(let error):
                 screens[looker]?.reader.ended(request)
                 if error != .disconnected { forgetOther(looker) }
-                // The pause that the server requests ends with a login, which reads the screen
-                // again.
+                // The pause that the server requests ends with a login, which requests the missing
+                // messages again.
                 if case .refused(_, _, _?) = error { try syncFailed(error, tx) }
                 return
             }
@@ -353,7 +355,7 @@ extension ClientCore {
                 isBelieved = effects != nil
                 return effects ?? HistoryEffects()
             }
-            // The history was discarded in the meantime. Therefore the cursor stays.
+            // The history was discarded in the meantime, so the cursor stays.
             guard isBelieved else { return }
             var cursor = asked
             cursor.advance(past: changes, asked: asked)

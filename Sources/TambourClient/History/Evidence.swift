@@ -3,9 +3,9 @@
 ///
 /// The server assigns ids in rising order. Evidence covers only positions where no new message can
 /// appear: at or before an existing message, or at or before a time that LOGIN has declared safe.
-/// In this part, messages can only disappear. A message that the evidence lacks therefore stays
-/// missing, even if the evidence arrives late. A message that it contains may have been deleted
-/// since.
+/// At these positions, messages can only disappear. A message that the evidence lacks therefore
+/// stays missing, even if the evidence arrives late. A message that the evidence contains may have
+/// been deleted since.
 ///
 /// The sources of evidence are listed in docs/client-sync.md, sections 6.1 and 6.2.
 package struct Evidence: Equatable, Sendable {
@@ -28,13 +28,12 @@ package struct Evidence: Equatable, Sendable {
 // MARK: - Single messages
 
 extension Evidence {
-    /// A message together with the id before it in the chat, from NOTIF_MESSAGE of a new message or
-    /// the reply to MSG_SEND.
+    /// A message together with the id before it in the chat, from NOTIF_MESSAGE or the reply to
+    /// MSG_SEND.
     ///
-    /// No visible message lies between the two. `previous` itself is not claimed, because it may be
-    /// deleted. A message from any other source is an island: its predecessor may be missing from
-    /// the packet (NOTIF_CHAT), or the message may have been deleted since (the reply to a repeated
-    /// MSG_SEND).
+    /// No visible message lies between the two. Nothing is claimed about `previous` itself, which
+    /// may be deleted. A message from any other source, such as a search result, is an island: its
+    /// packet does not name the message before it.
     /// - Parameter previous: nil for the chat's first message.
     package static func message(_ message: Position, after previous: Position?) -> Evidence? {
         Evidence(PositionInterval(after: previous, through: message), found: [message])
@@ -85,10 +84,10 @@ extension Evidence {
     /// The messages at or before `pivot`, newest first, up to the page size.
     ///
     /// If the server considers `pivot` to be in the future, it sends the newest messages instead.
-    /// This page is equally good evidence: it ends at the newest message, so nothing is missing
-    /// after its first message.
+    /// This page is equally good evidence: it ends at the newest message, so no message after its
+    /// first one is missing.
     /// - Parameters:
-    ///   - bound: the position at which the page ends at the latest, as in the request.
+    ///   - bound: the oldest position that the page may contain, as in the request.
     ///   - more: nil from a server that omits the field.
     ///   - closed: the position after which messages may have appeared since the server looked.
     package static func backwardPage(
@@ -121,7 +120,7 @@ extension Evidence {
     /// - Parameters:
     ///   - pivot: a message that is or was in the chat. The server may consider any other position
     ///     to be in the future. In that case an empty page proves nothing.
-    ///   - bound: the position at which the page ends at the latest, as in the request.
+    ///   - bound: the newest position that the page may contain, as in the request.
     package static func forwardPage(
         after pivot: Position,
         upTo bound: Position = .max,
@@ -145,10 +144,9 @@ extension Evidence {
 
     /// The messages on both sides of `pivot`, nearest first, up to the page size.
     ///
-    /// `more` does not say on which side messages remain. If `more` is true, nothing is claimed
-    /// beyond the page. A page without a message at or before `pivot` does not even claim the
-    /// pivot: the server may have considered the pivot to be in the future and sent the newest
-    /// messages.
+    /// `more` does not tell on which side messages remain. If `more` is true, the evidence covers
+    /// only the page. A page without a message at or before `pivot` does not even cover the pivot:
+    /// the server may have considered the pivot to be in the future and sent the newest messages.
     /// - Parameter pivot: a message that is or was in the chat.
     package static func pageAround(
         _ pivot: Position,

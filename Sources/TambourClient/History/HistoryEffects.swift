@@ -1,7 +1,8 @@
-/// The effects of a step on the database. Apply them in one transaction, from top to bottom.
+/// The effects of a history step on the database. Apply them in one transaction, from top to
+/// bottom.
 package struct HistoryEffects: Equatable, Sendable {
     /// Whether content that arrives from now on replaces the stored content, even with an older
-    /// version, because a restored server may have lost an edit.
+    /// version: a restored server may have lost an edit.
     package internal(set) var distrustsContents = false
     /// The interval in which stored messages are deleted, except those in `store` and `refresh`.
     package internal(set) var cleared: PositionInterval?

@@ -16,7 +16,7 @@ package struct HistoryReader: Equatable, Sendable {
     package private(set) var inFlight: [HistoryRequest] = []
     /// Whether backward pages begin at the oldest stored row, rather than before it.
     private var repeatsEdge = false
-    /// The pivot of a page around a row, if the page did not reach the row.
+    /// The pivot of the last page around a row, if that page did not reach the row.
     private var stranded: Position?
 
     /// - Parameter pageSize: messages per page, 1 to `largestPage`.
@@ -89,10 +89,10 @@ package struct HistoryReader: Equatable, Sendable {
         if request.kind == .backward, inFlight.contains(request),
             let last = found.max(), last > request.pivot
         {
-            // The server sent a message after the pivot. Its clock is behind the times of the
+            // The server sent a message after the pivot: its clock is behind the times of the
             // chat's messages, so it took the pivot for a future time and returned the newest
-            // messages. It does not do so when a message has exactly the time of the request, so
-            // the next request uses the other form: from the oldest stored message, or from just
+            // messages. It accepts a future pivot if a message has exactly that time. The next
+            // request therefore uses the other form: from the oldest stored message, or from just
             // before it.
             repeatsEdge.toggle()
         }
@@ -130,7 +130,7 @@ package struct HistoryReader: Equatable, Sendable {
     }
 }
 
-/// The reader's place in the chat, and the number of stored rows from there.
+/// The reader's place in the chat, and the number of stored rows beyond it.
 package struct HistoryViewport: Equatable, Sendable {
     package enum Direction: Hashable, Sendable {
         /// Towards older messages.
@@ -166,7 +166,7 @@ package struct HistoryViewport: Equatable, Sendable {
         self.lastRowAhead = lastRowAhead
     }
 
-    /// One and a half screens: the next page arrives before the reader reaches it.
+    /// One and a half screens, so that the next page arrives before the reader needs it.
     var rowsWanted: Int { (rowsOnScreen * 3 + 1) / 2 }
 }
 
@@ -193,7 +193,7 @@ private struct Plan {
     let end: ChatEnd
     let count: Int
 
-    /// The position at which the chat opens; nil when it is not stored.
+    /// The position at which the chat opens; nil when the newest end is not stored.
     var heldNewest: Position? { history.covers(end.position) ? end.position : nil }
 
     var newestPage: HistoryRequest {

@@ -12,15 +12,15 @@ package struct HistoryRequest: Hashable, Sendable {
     }
 
     package let kind: Kind
-    /// The last position of its millisecond. `backward` counts messages at or before the pivot,
-    /// `forward` counts messages after it.
+    /// The last position of its millisecond. The request asks for `backward` messages at or before
+    /// the pivot, and for `forward` messages after it.
     package let pivot: Position
     /// The number of messages at or before the pivot.
     package let backward: Int
     /// The number of messages after the pivot.
     package let forward: Int
-    /// The position just before the next chunk in the direction of the request; nil without a next
-    /// chunk.
+    /// The position just before the next stored chunk in the direction of the request; nil if there
+    /// is no such chunk.
     package let bound: Position?
     /// The position up to which no new message could appear at the time of planning.
     package let closed: Position

@@ -1,4 +1,4 @@
-/// A reply of CHAT_CHANGES, without the contents of the messages.
+/// A reply to CHAT_CHANGES, without the contents of the messages.
 package struct MessageChanges: Equatable, Sendable {
     /// Messages that were edited, reacted to or voted in.
     package var changed: [Position]
@@ -6,9 +6,9 @@ package struct MessageChanges: Equatable, Sendable {
     package var removed: [Position]
     /// The user sees no message up to this position; nil when no history was cleared.
     package var clearedThrough: Position?
-    /// Whether all data stored before is in doubt.
+    /// Whether all previously stored data of the chat is in doubt.
     package var isResync: Bool
-    /// The next mark, in Unix milliseconds.
+    /// The start of the next request for changes, in Unix milliseconds.
     package var timeMs: Int64
     /// The position at which to continue; nil when the reply is complete.
     package var next: Position?
@@ -49,7 +49,7 @@ package struct ChangeCursor: Hashable, Sendable {
         self.behind = behind
     }
 
-    /// Moves past a reply.
+    /// Moves the cursor past a reply.
     ///
     /// - Parameter asked: the cursor of the request. The reply to an earlier request does not move
     ///   the cursor back.
@@ -58,10 +58,10 @@ package struct ChangeCursor: Hashable, Sendable {
         self = ChangeCursor(sinceMs: changes.timeMs, behind: changes.next)
     }
 
-    /// Moves without a request, after a login that did not list the chat as changed.
+    /// Moves the cursor without a request, after a login that did not list the chat as changed.
     ///
     /// - Parameters:
-    ///   - markMs: the mark in the login request. The reply says nothing about earlier changes.
+    ///   - markMs: the mark in the login request. The login reply omits changes before it.
     ///   - timeMs: the `time` of the login.
     package mutating func skip(unchangedSinceMs markMs: Int64, throughMs timeMs: Int64) {
         guard behind == nil, sinceMs >= markMs, timeMs > sinceMs else { return }

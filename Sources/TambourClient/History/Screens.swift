@@ -11,11 +11,11 @@ struct Screen {
     var reader: HistoryReader
     /// Whether this connection has requested the changes of the stored messages.
     var hasAskedChanges = false
-    /// The message that this connection has requested because the draft answers it.
+    /// The message that was requested on this connection because the draft answers it.
     var answered: MessageID?
 }
 
-/// A process that shows a chat.
+/// A chat on the screen of a process.
 struct Looker: Hashable, Comparable {
     let chat: ChatID
     /// The `owner` of the process; empty for this process.
@@ -30,17 +30,18 @@ struct Looker: Hashable, Comparable {
 struct Screens {
     private var screens: [Looker: Screen] = [:]
     private var told: [ChatID: (look: SharedLook, atMs: Int64)] = [:]
-    /// The time after which a look is passed on again, because another process may be connected by
-    /// then.
+    /// The time after which the same look is passed on again. By then, another process may own the
+    /// connection.
     private static let tellAgainMs: Int64 = 5_000
 
-    /// The screen of a process that shows a chat; nil when the process does not show it.
+    /// The screen on which a process shows a chat; nil when the process does not show the chat.
     subscript(looker: Looker) -> Screen? {
         get { screens[looker] }
         set { screens[looker] = newValue }
     }
 
-    /// The processes with screens, in the order in which their screens are read.
+    /// The chats on screens, with their processes, in the order in which the missing messages are
+    /// requested.
     var lookers: [Looker] { screens.keys.sorted() }
 
     /// Whether pages of a chat are in flight.

@@ -15,26 +15,26 @@ extension StoreTransaction {
         case online
         case user
         case phone
-        /// The marks that the next login sends, in Unix milliseconds of the server's clock.
+        /// The sync cursors that the next login sends, in Unix milliseconds of the server's clock.
         case chatsMark, contactsMark, draftsMark
-        /// The marker from which to continue the list of chats after a first login; absent when the
-        /// list is complete.
+        /// The position from which to continue a list of chats that a login returned only in part;
+        /// absent when the list is complete.
         case chatsMarker
         /// The hash of the stored service settings.
         case configHash
         /// The time up to which entities were pulled, in Unix milliseconds of the server's clock;
         /// absent until entities are used.
         case entitiesMark
-        /// The entity types that this client knew when it pulled everything up to the mark, ordered
-        /// by name.
+        /// The entity types that this client knew when it last pulled all entities, ordered by
+        /// name.
         case entityTypes
         /// The counters for ids and operations.
         case entityCounters
-        /// The mark of the stored folders; absent until folders are used.
+        /// The sync cursor of the stored folders; absent until folders are used.
         case foldersMark
         /// The chat that was open on the screen when the program last ran.
         case openChat
-        /// The last revision. Newer knowledge of histories has a higher revision and wins.
+        /// The last revision. Later knowledge of histories gets a higher revision and wins.
         case revision
     }
 
@@ -56,7 +56,7 @@ extension StoreTransaction {
         return made
     }
 
-    /// Returns a revision above all earlier ones. Newer knowledge therefore wins.
+    /// Returns a revision above all earlier ones, so that the knowledge stored under it wins.
     func nextRevision() throws -> Int64 {
         let last = try lastRevision()
         try set(.revision, last + 1)

@@ -41,8 +41,7 @@ struct ListedChat {
     }
 
     /// The unsent message after the newest message of the chat, if any. A queued message always
-    /// comes last. A refused message keeps its place, and counts only if it is newer than all
-    /// received messages.
+    /// comes last. A refused message counts only if it is newer than all received messages.
     var unsent: (shown: SendTask.Shown, isRefused: Bool)? {
         guard let own = waiting ?? refused,
             let shown = try? JSONDecoder().decode(SendTask.Shown.self, from: own)

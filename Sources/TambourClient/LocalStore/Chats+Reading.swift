@@ -12,10 +12,11 @@ struct ChatRow {
     let unread: Int64
     /// Whether the account is no longer in the chat.
     let isGone: Bool
-    /// Whether the chat is missing from the part of the list that has been received so far.
+    /// Whether neither the part of the list that has been received so far nor a later push contains
+    /// the chat. Also true for a group that the account is no longer in.
     let isStale: Bool
-    /// The cursor up to which changes of the chat's messages are known; nil before its first
-    /// message was stored.
+    /// The cursor up to which changes of the chat's messages are known; nil until its first message
+    /// is stored.
     let changes: ChangeCursor?
     /// Whether messages may have changed after that cursor.
     let isMissingChanges: Bool
@@ -69,12 +70,13 @@ extension StoreReading {
         )
     }
 
-    /// Returns the chats that no complete list has contained since `distrustList`.
+    /// Returns the chats that neither a list nor a push has contained since `distrustList`, and the
+    /// groups that the account is no longer in.
     func staleChats() throws -> [ChatID] {
         try rows("SELECT id FROM chat WHERE isStale").map { ChatID($0[0]) }
     }
 
-    /// Returns the chats that must be requested.
+    /// Returns the chats that must be requested from the server.
     func doubtfulChats() throws -> [ChatID] {
         try rows("SELECT chat FROM chat_refresh ORDER BY chat").map { ChatID($0[0]) }
     }

@@ -31,8 +31,8 @@ extension StoreTransaction {
             [chat.id.rawValue]
         )
         var merged = chat
-        // The push of a chat precedes the push of its newest message. The old value stays, so that
-        // the message counts as new when its push arrives.
+        // The push of a chat precedes the push of its newest message. The old `lastMessage` stays,
+        // so that the message counts as new when its push arrives.
         let held = known.flatMap { $0["lastMessage"] as Int64? }
         let last = source == .own ? chat.lastMessage?.id.rawValue : held
         var readMark = chat.participants[me] ?? 0
@@ -82,7 +82,8 @@ extension StoreTransaction {
     /// stays readable, with its draft, until the user leaves or hides the group on this device. Any
     /// other chat is deleted, and so is a group that was left on this device.
     ///
-    /// - Parameter keepsDraft: as in `removeChat`.
+    /// - Parameter keepsDraft: whether the server's draft stays, and in a deleted chat also the
+    ///   shown draft.
     func loseChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
         let known = try row("SELECT status FROM chat WHERE id = ?", [chat.rawValue])
         let isLeft = known?["status"] == ChatStatus.left.name.description
@@ -109,7 +110,8 @@ extension StoreTransaction {
 
     /// Deletes a chat and its data, except messages that are queued for the chat.
     ///
-    /// - Parameter keepsDraft: whether the draft stays. Drafts have their own mark and resync.
+    /// - Parameter keepsDraft: whether the draft stays. Drafts are synchronised separately, so a
+    ///   list that lacks the chat says nothing about its draft.
     func removeChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
         for thread in try commentThreads(of: chat) { try removeComments(on: thread.post) }
         changes.chats.insert(chat)
@@ -122,7 +124,7 @@ extension StoreTransaction {
         if !keepsDraft { try forgetDraft(of: chat) }
     }
 
-    /// Stores settings of chats, such as muted and pinned. Settings may precede their chats.
+    /// Stores settings of chats, such as muted and pinned. Settings may arrive before their chats.
     func put(chatSettings: IDMap<ChatID, AnyValue>) throws {
         var changed: Set<ChatID> = []
         for (chat, settings) in chatSettings.pairs {
@@ -197,7 +199,7 @@ extension StoreTransaction {
     }
 
     /// Handles a new message in a chat. The chat moves up in the list. A sender who is a member is
-    /// taken to have read all earlier messages.
+    /// assumed to have read all earlier messages.
     ///
     /// - Returns: whether the unread count is now unknown.
     @discardableResult
@@ -224,9 +226,9 @@ extension StoreTransaction {
         return db.changesCount == 0
     }
 
-    /// Returns whether the server's description of a chat lists a user. Only the read marks of
-    /// listed users count: the event that a user has left comes from that user, who is no longer
-    /// listed.
+    /// Returns whether the server's description of a chat lists a user. Read marks of unlisted
+    /// users are ignored. For example, the event that a user has left comes from that user, who is
+    /// no longer listed.
     private func isListed(_ user: UserID, in chat: ChatID) throws -> Bool {
         try describedChat(chat)?.participants.pairs.contains { $0.0 == user } ?? false
     }
@@ -245,7 +247,7 @@ extension StoreTransaction {
         changes.chats.insert(chat)
     }
 
-    /// Shows that the account has left or hidden a chat, before the server confirms it.
+    /// Shows a chat as left or hidden, even before the server confirms it.
     func show(_ status: ChatStatus, of chat: ChatID) throws {
         try execute(
             "UPDATE chat SET status = ? WHERE id = ?",
@@ -256,7 +258,7 @@ extension StoreTransaction {
 
     // MARK: - The list
 
-    /// Records that a full list may lack any of the chats. Called before that list is stored.
+    /// Marks all chats as possibly missing from a full list. Called before that list is stored.
     func distrustList() throws {
         try execute("UPDATE chat SET isStale = 1")
     }
@@ -273,7 +275,7 @@ extension StoreTransaction {
         try execute("INSERT OR IGNORE INTO chat_refresh VALUES (?)", [chat.rawValue])
     }
 
-    /// Records the reply to the request for a chat.
+    /// Records that a chat no longer needs to be requested: a reply or a final refusal has arrived.
     func settleDoubt(about chat: ChatID) throws {
         try execute("DELETE FROM chat_refresh WHERE chat = ?", [chat.rawValue])
     }

@@ -10,7 +10,7 @@ struct CommentThread {
     let channel: ChatID
     /// The number of comments according to the server; nil until it was requested.
     let count: Int64?
-    /// The last comment of the newest page or of a later push.
+    /// The newest comment of the newest page, of a later push, or of a reply to an own comment.
     let newest: MessageID?
     /// Whether the server pushes new comments. In that case no comment is newer than `newest`.
     let isOpen: Bool
@@ -37,7 +37,7 @@ struct MessagePlace {
     /// Nil for a message that is not a comment.
     let post: MessageID?
 
-    /// - Parameter thread: the comments that `chat` consists of, if any.
+    /// - Parameter thread: the comment thread that `chat` is, if any.
     init(_ chat: ChatID, _ thread: CommentThread?) {
         self.chat = thread?.channel ?? chat
         post = thread?.post
@@ -45,7 +45,8 @@ struct MessagePlace {
 }
 
 extension StoreReading {
-    /// Returns the comments of a chat; nil for a chat that does not consist of comments.
+    /// Returns the comment thread with the id of a chat; nil for a chat that is not a comment
+    /// thread.
     func commentThread(_ chat: ChatID) throws -> CommentThread? {
         guard !chat.isGroup else { return nil }
         return try row("SELECT * FROM comment_thread WHERE post = ?", [chat.rawValue])
@@ -58,7 +59,8 @@ extension StoreReading {
             .map { CommentThread($0) }
     }
 
-    /// Returns the comments that are pushed, in the order in which they were opened.
+    /// Returns the threads whose comments the server pushes, in the order in which they were
+    /// opened.
     func openCommentThreads() throws -> [CommentThread] {
         try rows("SELECT * FROM comment_thread WHERE opened <> 0 ORDER BY opened")
             .map { CommentThread($0) }
@@ -83,12 +85,13 @@ extension StoreReading {
         )
     }
 
-    /// Returns the chat and, for comments, the post that requests name for a chat of this device.
+    /// Returns what requests must name for a chat of this device: the chat or, for comments, the
+    /// channel and the post.
     func place(of chat: ChatID) throws -> MessagePlace {
         MessagePlace(chat, try commentThread(chat))
     }
 
-    /// - Throws: `ClientError.invalid` for comments, with this reason.
+    /// - Throws: `ClientError.invalid` with this reason, if the chat is a comment thread.
     func requireNoComments(_ chat: ChatID, _ reason: String) throws {
         if try commentThread(chat) != nil { throw ClientError.invalid(reason: reason) }
     }
@@ -123,7 +126,7 @@ extension StoreTransaction {
         if db.changesCount > 0 { changes.histories.insert(channel) }
     }
 
-    /// Changes the number of comments, if it is known.
+    /// Adds a difference to the number of comments, if the number is known.
     func change(commentCountBy difference: Int, of thread: CommentThread) throws {
         guard difference != 0 else { return }
         try execute(
@@ -149,7 +152,7 @@ extension StoreTransaction {
         )
     }
 
-    /// Records that the server pushes the comments from now on.
+    /// Records that the server pushes these comments from now on.
     func open(_ thread: CommentThread) throws {
         try execute(
             "UPDATE comment_thread SET opened = ? WHERE post = ?",
@@ -182,7 +185,7 @@ extension StoreTransaction {
         changes.comments.insert(thread.id)
     }
 
-    /// Reports changes of comments as such, and not as changes of chats.
+    /// Reports changes of comment threads as changes of comments, not of chats.
     func separateComments() throws {
         for chat in changes.histories.union(changes.chats) where chat.rawValue > 0 {
             guard try commentThread(chat) != nil else { continue }

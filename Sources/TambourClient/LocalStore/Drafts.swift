@@ -1,7 +1,8 @@
 import GRDB
 import TambourProtocol
 
-/// The shown drafts, the server's drafts, and drafts sent for saving without a reply so far.
+/// The shown drafts, the server's drafts, and the drafts that were sent for saving and have no
+/// reply yet.
 extension StoreTransaction {
     // MARK: - The shown draft
 
@@ -96,10 +97,10 @@ extension StoreTransaction {
         try forgetSentDrafts(of: chat)
     }
 
-    /// Deletes the server's drafts of all chats, before a full set is stored.
+    /// Deletes the stored copies of the server's drafts of all chats, before a full set is stored.
     func forgetSavedDrafts() throws {
         let chats = try rows("SELECT chat FROM draft_saved")
-        // These rows identify the drafts from this device when the server sends them again.
+        // With these rows, this device recognises its own drafts when the server sends them again.
         try execute(
             "INSERT INTO draft_sent SELECT chat, text, replyTo FROM draft_saved WHERE isOwn"
         )
@@ -107,7 +108,7 @@ extension StoreTransaction {
         for row in chats { try showDraft(of: ChatID(row[0])) }
     }
 
-    /// Stores the drafts that other devices have saved or discarded.
+    /// Applies the drafts that the server has saved or discarded for the account's devices.
     ///
     /// - Parameter isWanted: whether to store the draft of a chat.
     func put(_ drafts: Drafts, me: UserID, where isWanted: (ChatID) -> Bool = { _ in true }) throws
@@ -145,8 +146,8 @@ extension StoreTransaction {
                 )
             }
         }
-        // When a dialog begins, the server discards the draft for the person in favour of a draft
-        // in the dialog.
+        // When a dialog begins, the server replaces the draft for the person by a draft in the
+        // dialog, and reports both.
         for (chat, time) in drafts.chats?.discarded.pairs ?? [] { try discard(time, in: chat) }
         for (user, time) in drafts.users?.discarded.pairs ?? []
         where drafts.chats?.saved[.dialog(me, user)] == nil {
@@ -174,7 +175,7 @@ extension StoreReading {
     }
 
     /// Returns whether a draft is stored on this device only: a long draft, a draft of a comment,
-    /// or a draft in a group that the account has lost.
+    /// or a draft in a group that the account is no longer in.
     func isLocalDraft(_ text: String, in chat: ChatID) throws -> Bool {
         try !Client.fitsMessage(text) || isGone(chat) || commentThread(chat) != nil
     }

@@ -4,7 +4,7 @@ import TambourProtocol
 
 /// The rows of entities.
 extension StoreTransaction {
-    /// Writes the changed rows of a call of `LocalEntities`.
+    /// Writes the changed rows that a call of `LocalEntities` returned.
     func apply(_ changed: [EntityRowChange]) throws {
         if !changed.isEmpty { changes.entities = true }
         for change in changed {

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// The account's folders as the server has them. One of them is the folder of all chats.
+/// The account's folders without queued changes. One of them is the folder that contains all chats.
 extension StoreTransaction {
     /// Stores folders and the order of all folders. Folders that are not in the order are deleted.
     func put(folders: [Folder], order: [Text]) throws {
@@ -16,7 +16,8 @@ extension StoreTransaction {
                 [folder.id.description, folder.storedBytes]
             )
         }
-        // Every order contains at least the folder of all chats.
+        // Every real order contains the folder of all chats. An empty one means that the server
+        // sent no order.
         guard !order.isEmpty else { return }
         try execute("UPDATE folder SET place = -1")
         for (place, id) in order.enumerated() {

@@ -21,7 +21,7 @@ extension StoreTransaction {
             uniquingKeysWith: { $1 }
         )
         if effects.distrustsContents {
-            // Anything received later counts as newer than the stored content.
+            // Anything received from now on counts as newer than the stored content.
             try execute(
                 "UPDATE message SET updateTime = 0, revision = 0 WHERE chat = ?",
                 [chat.rawValue]
@@ -112,11 +112,12 @@ extension StoreTransaction {
         )
     }
 
-    /// Handles data loss on the server: the stored messages stay visible but prove nothing.
+    /// Handles data loss on the server: the stored messages stay visible, but gaps are assumed
+    /// between all of them.
     func distrustHistories() throws {
         try execute("DELETE FROM history_chunk")
         try execute("DELETE FROM history_tomb")
-        // Anything received later replaces the stored content, even with an older version.
+        // Anything received from now on replaces the stored content, even with an older version.
         try execute("UPDATE message SET updateTime = 0, revision = 0")
         try execute("UPDATE chat SET historyGeneration = historyGeneration + 1, changesMark = 0")
         try execute("UPDATE comment_thread SET generation = generation + 1")
@@ -164,7 +165,7 @@ extension StoreReading {
         return ChatHistory(chunks: chunks, tombs: tombs, generation: generation ?? 0)
     }
 
-    /// Returns the newest chats whose stored messages may have changed.
+    /// Returns the most recently active chats whose stored messages may have changed.
     func chatsMissingChanges(limit: Int) throws -> [ChatID] {
         try rows(
             """

@@ -25,13 +25,13 @@ enum LocalSchema {
         return migrator
     }()
 
-    /// A column with the answered message of the same chat.
+    /// Adds the column for the message of the same chat that a message answers.
     private static let threads = """
         ALTER TABLE message ADD COLUMN replyTo INTEGER;
         CREATE INDEX message_by_reply ON message (chat, replyTo) WHERE replyTo IS NOT NULL;
         """
 
-    /// Fills the new column from the stored messages.
+    /// Fills the column `replyTo` from the stored messages.
     private static func noteAnswers(_ db: Database) throws {
         // A byte search preselects the messages to decode.
         let rows = try Row.fetchCursor(
@@ -90,7 +90,7 @@ enum LocalSchema {
         }
     }
 
-    /// The folders as the server has them, in their order.
+    /// The folders without queued changes, in their order.
     private static let folders = """
         CREATE TABLE folder (
           id TEXT PRIMARY KEY,
@@ -117,7 +117,7 @@ enum LocalSchema {
         CREATE TABLE draft_sent (chat INTEGER NOT NULL, text TEXT NOT NULL, replyTo INTEGER);
         """
 
-    /// Comments are messages of a chat with the id of their post.
+    /// The comments on a post are messages of a chat that has the id of the post.
     private static let comments = """
         -- `count` is the server's, NULL until it was asked. `newest` is the last comment of the newest page or of a
         -- later push. `opened` is the revision since which comments are pushed; 0 while they are not.
@@ -142,8 +142,8 @@ enum LocalSchema {
         INSERT INTO chat_setting SELECT id, mutedUntil, favourite FROM chat;
         """
 
-    /// Chats whose stored data may be stale. No delta contains these chats, so they are requested
-    /// until a reply arrives.
+    /// Chats whose stored data may be stale. A login need not list these chats, so they are
+    /// requested until a reply arrives.
     private static let chatRefresh = """
         CREATE TABLE chat_refresh (chat INTEGER PRIMARY KEY);
         """

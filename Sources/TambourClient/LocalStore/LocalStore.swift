@@ -4,14 +4,14 @@ import TambourProtocol
 
 /// The data of one account on this device: one SQLite file, readable by its owner only.
 ///
-/// A call that reports success, such as a queued message, has flushed its data to disk. The writing
-/// connection uses `synchronous = FULL`; GRDB's default is NORMAL.
+/// When a call has returned successfully, for example after queueing a message, its data is flushed
+/// to disk. The writing connection uses `synchronous = FULL`; GRDB's default is NORMAL.
 package final class LocalStore: Sendable {
     package let path: String
     /// The path of a store in memory.
     static let inMemory = ":memory:"
     private let database: any DatabaseWriter
-    /// Called at the end of every transaction. If it throws, the transaction is rolled back.
+    /// Called at the end of every write transaction. If it throws, the transaction is rolled back.
     private let beforeCommit: (@Sendable () throws -> Void)?
     private let door = Door()
 
@@ -159,7 +159,8 @@ package final class StoreTransaction {
     package var changes = ChangeSet()
     /// People named in stored chats and messages, who may not be stored themselves.
     var strangers: Set<UserID> = []
-    /// Subjects that a push or a reply has updated. `allLearned` adds the chats in `changes`.
+    /// Subjects that a push or a reply has updated. `allLearned` also contains the chats in
+    /// `changes`.
     var learned: Set<Subject> = []
     /// Messages that changed while a page with older reactions was in flight.
     var outrun: [MessageID] = []

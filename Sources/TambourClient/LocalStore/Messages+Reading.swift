@@ -19,8 +19,8 @@ extension StoreReading {
         )
     }
 
-    /// Returns the revision at which the stored version of a message was received; nil when it is
-    /// not stored.
+    /// Returns the revision at which the stored version of a message was received; nil when the
+    /// message is not stored.
     func revision(of message: MessageID, in chat: ChatID) throws -> Int64? {
         try int(
             "SELECT revision FROM message WHERE chat = ? AND id = ?",
@@ -28,8 +28,8 @@ extension StoreReading {
         )
     }
 
-    /// Returns the server's id of one of this account's messages; nil when the server is not known
-    /// to have the message. Messages in a channel are stored without a sender.
+    /// Returns the server's id of a message that this account sent; nil when no such message from
+    /// the server is stored. Messages in a channel are stored without a sender.
     func ownMessage(cid: Int64, in chat: ChatID, me: UserID) throws -> MessageID? {
         try int(
             """
@@ -66,7 +66,8 @@ extension StoreReading {
         ).map(MessageID.init)
     }
 
-    /// Returns the stored messages from one position, exclusive, back to another, nearest first.
+    /// Returns the positions of the stored messages before `position`, down to and including
+    /// `bound`, nearest first.
     func positions(
         in chat: ChatID,
         before position: Position,
@@ -79,7 +80,8 @@ extension StoreReading {
         ).map { Position($0[0]) }
     }
 
-    /// Returns the stored messages from one position, exclusive, forward to another, nearest first.
+    /// Returns the positions of the stored messages after `position`, up to and including `bound`,
+    /// nearest first.
     func positions(
         in chat: ChatID,
         after position: Position,
@@ -112,7 +114,7 @@ extension StoreReading {
         ).reversed().compactMap { Message(stored: $0["data"]) }
     }
 
-    /// Returns the messages of a chat that follow a message, oldest first.
+    /// Returns the first `count` messages of a chat after a message, oldest first.
     func messages(of chat: ChatID, after message: MessageID, count: Int) throws -> [Message] {
         try rows(
             "SELECT data FROM message WHERE chat = ? AND id > ? ORDER BY id LIMIT ?",
@@ -122,7 +124,8 @@ extension StoreReading {
 
     // MARK: - Threads
 
-    /// Returns the message that a message answers; nil when it answers no message or is not stored.
+    /// Returns the id of the message that `message` answers; nil when `message` answers none or is
+    /// not stored.
     func messageAnswered(by message: MessageID, in chat: ChatID) throws -> MessageID? {
         try int(
             "SELECT replyTo FROM message WHERE chat = ? AND id = ?",
@@ -179,7 +182,7 @@ extension StoreReading {
     }
 
     /// Returns whether one of the newest 100 unread messages of a chat mentions a person or answers
-    /// a message of that person.
+    /// one of that person's messages.
     func hasUnread(in chat: ChatID, concerning user: UserID) throws -> Bool {
         try rows(
             """
@@ -194,8 +197,8 @@ extension StoreReading {
         ).contains { Message(stored: $0["data"])?.concerns(user) == true }
     }
 
-    /// Calls `body` with the messages that mention a person or answer a message of that person,
-    /// newest first, until `body` returns false. Omits comments.
+    /// Calls `body` with each message that mentions a person or answers one of that person's
+    /// messages, newest first, until `body` returns false. Omits comments.
     func forEachMessage(
         concerning user: UserID,
         _ body: (ChatID, Message) throws -> Bool

@@ -6,13 +6,13 @@ import TambourProtocol
 extension StoreTransaction {
     /// Stores a message unless the stored one is newer.
     ///
-    /// Edits are ordered by the time they carry. Reactions carry no time: of two versions with the
-    /// same edit, the one received later wins.
+    /// Edits are ordered by the edit time in the message. Reactions have no time, so of two
+    /// versions with the same edit time, the one received later wins.
     /// - Parameters:
     ///   - revision: the revision at which the message was received; for a page, the revision of
     ///     its request.
-    ///   - isPushed: whether the message was pushed to all members in the same bytes, without the
-    ///     reader's own reaction.
+    ///   - isPushed: whether the server pushed the message with the same bytes to all members, and
+    ///     so without the account's own reaction.
     func put(_ message: Message, in chat: ChatID, revision: Int64, isPushed: Bool) throws {
         let version = message.updateTime ?? 0
         let known = try row(

@@ -27,7 +27,7 @@ extension StoreTransaction {
 
     // MARK: - Errands
 
-    /// Writes a request for the connected process.
+    /// Writes a request that the connected process is to send.
     ///
     /// - Returns: the id of the errand.
     func leaveErrand(_ opcode: Opcode, _ payload: [UInt8], atHereMs: Int64) throws -> Int64 {
@@ -95,7 +95,7 @@ extension StoreReading {
     /// Returns the answer to an errand; nil until it arrives.
     func answer(toErrand errand: Int64) throws -> Result<[UInt8], ClientError>? {
         let row = try row("SELECT reply, failure FROM errand WHERE id = ?", [errand])
-        // The errand is missing, because a process has signed out and erased all errands.
+        // A missing errand was erased, because a process signed out or the errand was too old.
         guard let row else { return .failure(.disconnected) }
         if let reply = row["reply"] as Data? { return .success([UInt8](reply)) }
         guard let failure = row["failure"] as Data? else { return nil }

@@ -2,13 +2,13 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// The kind of unconfirmed change that a task shows.
+/// The kind of an unconfirmed change that a task shows.
 enum OverlayKind: String {
     case send
     case edit
     case delete
     case react
-    /// A change of the scheduled messages, which is read from its task.
+    /// A change of the scheduled messages. `Reader` reads the change from the task.
     case scheduled
 }
 
@@ -94,11 +94,11 @@ struct Overlays {
     }
 
     private(set) var edits: [MessageID: EditTask.Shown] = [:]
-    /// One emoji, or an empty list when the reaction was removed.
+    /// A list of one emoji, or an empty list when the reaction was removed.
     private(set) var reactions: [MessageID: [String]] = [:]
     private var deleted: Set<Int64> = []
-    /// Queued and refused messages of this device. The server may already have such a message, if
-    /// its reply was lost.
+    /// Queued and refused messages of this device. The server may already have stored such a
+    /// message, if its reply was lost.
     private(set) var sends: [Send] = []
 
     fileprivate init(_ rows: [Row]) {

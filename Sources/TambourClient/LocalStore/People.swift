@@ -27,8 +27,9 @@ extension StoreTransaction {
         changes.people.insert(user.id)
     }
 
-    /// Stores a user from a list of members. Such a list is the same for everybody: it lacks the
-    /// names that this account gave, the phone, and whether this account has blocked the user.
+    /// Stores a user from a list of members. The server sends the same list to everybody, so it
+    /// lacks the names that this account gave, the phone, and whether this account has blocked the
+    /// user.
     func put(member: User) throws {
         var user = member
         if let known = try self.user(user.id) {
@@ -61,7 +62,7 @@ extension StoreTransaction {
         try execute("UPDATE person SET isStale = 1 WHERE id = ?", [user.rawValue])
     }
 
-    /// Lets the next records replace all stored ones, and empties the list of contacts. Called
+    /// Marks no person as a contact, and lets the next records replace all stored ones. Called
     /// before a full list is stored.
     func distrustContacts() throws {
         try execute("UPDATE person SET isContact = 0, isStale = 1")

@@ -8,18 +8,18 @@ struct ScheduledList {
     var changedMs: Int64
     /// The time up to which this device has all changes of the list.
     var heldMs: Int64
-    /// When a message of the list last could not be sent; 0 for never.
+    /// The time of the last failure to send a message of the list; 0 for none.
     var failedMs: Int64
 
-    /// Whether the stored list lacks changes.
+    /// Whether the stored list may lack changes.
     var isStale: Bool { changedMs > heldMs }
 }
 
-/// Scheduled messages that the server has. Times are those of the server.
+/// Scheduled messages that the server holds. Times are those of the server's clock.
 extension StoreTransaction {
-    /// Stores what the server says about the list of scheduled messages of a chat.
+    /// Stores the server's statement about the list of scheduled messages of a chat.
     ///
-    /// - Returns: whether one more message of a known list could not be sent.
+    /// - Returns: whether another message of an already known list could not be sent.
     @discardableResult
     func noteScheduled(in chat: ChatID, changedMs: Int64, failedMs: Int64 = 0) throws -> Bool {
         guard changedMs > 0 || failedMs > 0 else { return false }
@@ -35,7 +35,7 @@ extension StoreTransaction {
             [chat.rawValue, changedMs, failedMs]
         )
         try announceScheduled(in: chat)
-        // A device that has just signed in does not report an old failure. The list shows it.
+        // A device that has just signed in does not report an old failure, but the list shows it.
         return known.map { failedMs > $0.failedMs } ?? false
     }
 
@@ -58,8 +58,8 @@ extension StoreTransaction {
         )
     }
 
-    /// Records that the lists of dialogs that have not begun may lack changes. No login describes
-    /// these dialogs.
+    /// Records that the lists of dialogs that have not begun may lack changes, because no login
+    /// describes these dialogs.
     func doubtScheduledOutsideOfList() throws {
         try execute(
             """
@@ -116,8 +116,8 @@ extension StoreTransaction {
         }
     }
 
-    /// Deletes the scheduled messages of a group that the account is no longer in. The server does
-    /// not send them.
+    /// Deletes the scheduled messages of a group that the account is no longer in, because the
+    /// server will not send them.
     func forgetScheduled(in chat: ChatID) throws {
         guard chat.isGroup else { return }
         try execute("DELETE FROM scheduled WHERE chat = ?", [chat.rawValue])
@@ -137,7 +137,7 @@ extension StoreReading {
         }
     }
 
-    /// Returns the scheduled messages of a chat that the server has.
+    /// Returns the stored scheduled messages of a chat, without queued changes.
     func scheduledMessages(in chat: ChatID) throws -> [Message] {
         try rows("SELECT data FROM scheduled WHERE chat = ?", [chat.rawValue])
             .compactMap { Message(stored: $0["data"]) }

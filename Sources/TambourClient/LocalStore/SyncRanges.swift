@@ -23,14 +23,15 @@ extension StoreTransaction {
         try execute("DELETE FROM sync_range WHERE kind = ?", ["\(kind.name)"])
     }
 
-    /// Discards the open-ended ranges. The new login continues from their start.
+    /// Discards the open-ended ranges. The new login covers the changes since their start.
     func forgetOpenRanges() throws {
         try execute("DELETE FROM sync_range WHERE upTo = ?", [SyncRange.openEnd])
     }
 }
 
 extension StoreReading {
-    /// Returns the range to request next: the newest range; open-ended ranges are last.
+    /// Returns the range to request next: the newest one, or an open-ended range if no other is
+    /// left.
     func nextRange() throws -> SyncRange? {
         try row(
             "SELECT kind, since, upTo FROM sync_range ORDER BY upTo = ?, upTo DESC LIMIT 1",

@@ -43,8 +43,8 @@ extension StoreTransaction {
         )
     }
 
-    /// Undoes the visible effect of a removed task, whether done, refused or cancelled. Records
-    /// that the photo copied by the task is no longer needed.
+    /// Updates what is shown after a task was done, discarded or cancelled and then removed.
+    /// Records that the photo copied by the task is no longer needed.
     private func takeBack(_ record: TaskRecord) throws {
         switch record.kind {
         case KeepPhotoTask.kind: endedPhotos.append(record.id)

@@ -14,7 +14,7 @@ package struct PhotoFile: Codable, Hashable, Sendable {
     package let kind: Kind
     package let bytes: Int64
 
-    /// The size limit: larger than one picture of a camera.
+    /// The size limit, larger than a picture from an ordinary camera.
     package static let maxBytes: Int64 = 32 << 20
 
     package init(kind: Kind, bytes: Int64) {
@@ -53,7 +53,7 @@ extension PhotoFile {
     /// - Parameter path: the path of the copy. Its folder is created if needed; an existing file is
     ///   replaced.
     /// - Throws: `PhotoError`: `.never` when the source is not a photo, too large, or cannot be
-    ///   opened; `.later` when the copy cannot be written.
+    ///   opened; `.later` when reading the source or writing the copy fails.
     static func keep(_ source: String, as path: String) throws(PhotoError) -> PhotoFile {
         // Without O_NONBLOCK, opening a pipe would block.
         let input = open(source, O_RDONLY | O_NONBLOCK | O_CLOEXEC)

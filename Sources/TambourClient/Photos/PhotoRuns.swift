@@ -9,7 +9,7 @@ import TambourProtocol
 /// has left the queue: sent, cancelled or discarded.
 final class PhotoRuns {
     private unowned let core: ClientCore
-    /// The photo runs in progress on the host.
+    /// The runs whose photo work is in progress on the host.
     private var runs: Set<TaskRun> = []
     /// The folder for the copies; nil for a store in memory.
     let folder: PhotoFolder?
@@ -76,7 +76,7 @@ final class PhotoRuns {
         }
     }
 
-    /// Stops unwanted work, whose run has ended or whose message was cancelled.
+    /// Stops the work of runs that have ended or whose message was cancelled.
     func endUnwanted(_ tx: StoreTransaction) throws {
         for run in runs.sorted(by: { $0.task < $1.task }) {
             let record = try core.tasks.task(run.task, tx)
@@ -109,8 +109,8 @@ final class PhotoRuns {
         core.whenCommitted { [folder] in folder?.remove(keepers) }
     }
 
-    /// Removes copies without a task. Such copies remain when a process dies between a commit and
-    /// its deferred steps.
+    /// Removes copies without a task. A process that dies between a commit and its deferred steps
+    /// leaves such copies.
     func removeStray(_ tx: StoreTransaction) throws {
         let keepers = try core.tasks.read(tx) { scheduler in
             Set(scheduler.tasks.filter { $0.kind == KeepPhotoTask.kind }.map(\.id))

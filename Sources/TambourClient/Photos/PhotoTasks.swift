@@ -11,7 +11,7 @@ struct KeepPhotoTask: QueuedTask {
     /// The path of the original.
     let source: String
 
-    /// One copy at a time. The other slots stay free for text messages.
+    /// One copy at a time, so that the other slots of the scheduler stay free for text messages.
     var lane: String? { "photos.keep" }
     /// Requires no server, and therefore runs at once, even offline.
     var requires: TaskConditions { [] }
@@ -26,7 +26,8 @@ struct KeepPhotoTask: QueuedTask {
 
 /// Uploads the copy of a photo, so that a message can refer to it.
 ///
-/// When its token has expired, the upload starts again from the first byte, in a new `round`.
+/// When the token of an upload has expired, the upload starts again from the first byte, in a new
+/// `round`.
 struct UploadPhotoTask: QueuedTask {
     static let kind = "photo.upload"
 
@@ -35,7 +36,7 @@ struct UploadPhotoTask: QueuedTask {
     /// The `round` in which `reached` was stored. In another round, `reached` is ignored.
     var round = 0
 
-    /// One upload at a time. The other slots stay free for text messages.
+    /// One upload at a time, so that the other slots of the scheduler stay free for text messages.
     var lane: String? { "photos" }
 
     func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {

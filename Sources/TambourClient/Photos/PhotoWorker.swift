@@ -2,7 +2,7 @@ import Dispatch
 
 /// Performs the long-running work of photo tasks: copies on its own queue, uploads as Swift tasks.
 ///
-/// Must be called on one lane. Reports come from any thread.
+/// Its functions must be called on one lane. It reports on any thread.
 final class PhotoWorker {
     private let upload: any PhotoUpload
     private let copying = DispatchQueue(label: "tambour.client.photos", qos: .utility)

@@ -1,4 +1,4 @@
-/// Replaces HTTP until the server accepts uploads. Invents a token and uploads nothing.
+/// Replaces the HTTP upload until the server accepts uploads. Invents a token and uploads nothing.
 ///
 /// The server does not recognise this token, and refuses the message that contains it.
 package struct StandInUpload: PhotoUpload {

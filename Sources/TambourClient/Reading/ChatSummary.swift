@@ -17,8 +17,8 @@ public struct ChatSummary: Hashable, Sendable, Identifiable {
     public let title: String
     /// The number of unread messages.
     public let unread: Int
-    /// Whether one of the newest unread messages mentions this account or answers one of its
-    /// messages.
+    /// Whether one of the newest unread messages of a group or channel mentions this account or
+    /// answers one of its messages; false for dialogs.
     public let isMentioned: Bool
     /// Whether the chat is muted.
     public let isMuted: Bool
@@ -34,7 +34,7 @@ public struct ChatSummary: Hashable, Sendable, Identifiable {
     public let isOnline: Bool
     /// The time of the chat's last event, in Unix milliseconds of the server's clock.
     public let lastEventMs: Int64
-    /// The newest message, or a queued message that follows it.
+    /// The newest message, or a queued or refused message that follows it.
     public let preview: Preview?
     /// The text of the draft.
     public let draft: String?
@@ -42,9 +42,9 @@ public struct ChatSummary: Hashable, Sendable, Identifiable {
     /// it could not send.
     public let failedCount: Int
 
-    /// The newest message for display in the list.
+    /// The message that the list of chats shows for a chat.
     public struct Preview: Hashable, Sendable {
-        /// Nil in channels, and for events.
+        /// Nil for events and for sent posts of a channel.
         public let sender: String?
         public let isOwn: Bool
         public let text: String
@@ -54,7 +54,7 @@ public struct ChatSummary: Hashable, Sendable, Identifiable {
 
 /// The state of a message.
 public enum MessageState: Hashable, Sendable {
-    /// Queued.
+    /// Waiting for the server.
     case waiting
     /// The server has the message.
     case sent

@@ -12,7 +12,8 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     public internal(set) var id: ID
     /// Nil until the server assigns an id.
     public let message: MessageID?
-    /// The id with which to cancel or retry a queued message; nil for other rows.
+    /// The id with which to cancel, retry or discard a queued or refused message; nil for other
+    /// rows.
     public let outgoing: OutgoingID?
     /// Nil in channels.
     public let sender: UserID?
@@ -24,19 +25,20 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     public let text: String
     /// Formatting, in UTF-16 units of `text`.
     public let spans: [MessageSpan]
-    /// The answered message.
+    /// The answered message; nil if there is none, or if it is known to be deleted.
     public internal(set) var quote: Quote?
-    /// The sender of the original, if this message is a copy.
+    /// The name of the original's sender, if this message is a forward; empty until the server has
+    /// stored the message.
     public let forwardedFrom: String?
     /// The attachments, described in words.
     public let attachments: [String]
-    /// The poll of a sent message.
+    /// The poll; nil until the server has stored the message.
     public let poll: Poll?
     /// The event in the chat, described in words; nil for an ordinary message.
     public let event: String?
     public let reactions: [Reaction]
     public let isEdited: Bool
-    /// Whether an edit, a deletion or a reaction of this device is queued or in flight.
+    /// Whether an edit or a reaction of this device is queued or in flight.
     public let isChanging: Bool
     public let state: MessageState
     /// Whether messages may be missing between this row and the next one.
@@ -47,7 +49,7 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     /// outside of channels.
     public internal(set) var commentCount: Int?
 
-    /// The message that a row answers.
+    /// A quoted message: one that a row answers, or the pinned message.
     public struct Quote: Hashable, Sendable {
         public let message: MessageID
         public let sender: String
@@ -64,7 +66,7 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
 
 /// A page of a chat's history.
 public struct HistoryPage: Hashable, Sendable {
-    /// Oldest first; queued messages are at the end of the newest page.
+    /// Oldest first. Queued and refused messages are at the end of the newest page.
     public let rows: [HistoryRow]
     /// Whether messages may be missing before the first row.
     public let isGapBefore: Bool

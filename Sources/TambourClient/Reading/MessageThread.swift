@@ -17,7 +17,8 @@ public struct MessageThread: Hashable, Sendable {
         /// Nil until the server assigns an id.
         public let message: MessageID?
         public let content: Content
-        /// The number of answers between the first entry and this one; 0 for the first entry.
+        /// The length of the chain of answers from the first entry to this one; 0 for the first
+        /// entry.
         public let depth: Int
     }
 

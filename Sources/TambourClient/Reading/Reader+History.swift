@@ -24,7 +24,7 @@ extension Reader {
         let held = try store.history(of: chat)
         var gaps = try held.gaps(in: positions, end: end(of: known, thread))
         if known == nil, thread == nil {
-            // The chat is not in the list, and is taken to have no further messages.
+            // The chat is not in the list, so no further messages are expected.
             gaps = HistoryGaps(
                 before: false,
                 between: gaps.between.map { _ in false },
@@ -40,7 +40,7 @@ extension Reader {
             let isLast = index == messages.count - 1
             let isGapAfter = isLast ? isEnd && gaps.behind : gaps.between[index]
             if overlays.isDeleted(message.id) {
-                // A gap after a hidden row is shown after the row before it.
+                // The gap after a hidden row is shown after the preceding visible row.
                 if isGapAfter, rows.isEmpty { isGapBefore = true }
                 if isGapAfter, !rows.isEmpty { rows[rows.count - 1].isGapAfter = true }
                 continue
@@ -62,8 +62,8 @@ extension Reader {
         }
         for index in rows.indices {
             guard let quoted = rows[index].quote?.message else { continue }
-            // Later replies of the server also quote a message as it is now, and omit the link to a
-            // deleted message.
+            // As in later replies of the server, a quote shows the message as it is now, and a
+            // deleted message is not quoted.
             if try isGone(quoted, in: chat, held, &overlays) {
                 rows[index].quote = nil
             } else if let message = try store.message(quoted, in: chat) {
@@ -80,8 +80,8 @@ extension Reader {
         )
     }
 
-    /// Returns whether a message is known to be deleted. A stored answer to it still contains its
-    /// text.
+    /// Returns whether a message is known to be deleted. A stored answer to the message may still
+    /// contain its text.
     private func isGone(
         _ message: MessageID,
         in chat: ChatID,
@@ -175,8 +175,8 @@ extension Reader {
             poll: poll,
             event: message.eventText(name: name),
             reactions: message.shownReactions(with: reaction),
-            // The push of a vote has this status, too, so it does not tell whether a poll was
-            // edited.
+            // The push of a vote also has the status EDITED, so the status does not tell whether a
+            // poll was edited.
             isEdited: edit != nil || message.status == .edited && poll == nil,
             isChanging: edit != nil || reaction != nil,
             state: state(of: message, readMark: context.readMark),
@@ -204,7 +204,7 @@ extension Reader {
     }
 
     /// Returns the unconfirmed messages, except those that are also stored from the server. A
-    /// stored message stays unconfirmed when the reply to its request is lost.
+    /// message can be both if the reply to its request was lost.
     func unsent(_ overlays: Overlays, in chat: ChatID) throws -> [Overlays.Send] {
         try overlays.sends.filter { try store.ownMessage(cid: $0.cid, in: chat, me: me) == nil }
     }

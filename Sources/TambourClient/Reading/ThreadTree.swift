@@ -12,7 +12,7 @@ struct ThreadTree {
         }
     }
 
-    /// A message, and the number of answers between the root and this message.
+    /// A message, and the length of the chain of answers from the root to this message.
     typealias Place = (node: Node, depth: Int)
 
     /// The first message of the thread.
@@ -38,7 +38,8 @@ struct ThreadTree {
     /// - Parameters:
     ///   - limit: the maximum number of messages.
     ///   - kept: messages to include in addition to the root; at most `limit`. The remaining room
-    ///     is filled with the newest messages that fit, together with the messages leading to them.
+    ///     is filled with the newest messages that fit, each together with the messages that lead
+    ///     to it.
     /// - Returns: the messages, and whether they include all direct and indirect answers to the
     ///   root.
     func shown(atMost limit: Int, with kept: [MessageID]) -> (places: [Place], isWhole: Bool) {

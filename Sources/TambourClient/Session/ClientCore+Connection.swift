@@ -14,7 +14,7 @@ extension ClientCore {
 
     /// Handles the end of the connection, or a failure to open it.
     ///
-    /// - Parameter failure: the reason why the connection could not be opened.
+    /// - Parameter failure: the reason why the connection could not be opened; nil if it was open.
     package func connectionClosed(_ failure: ConnectionFailure? = nil) {
         run { tx in
             try self.notGreeted(failure ?? (self.wire.isSilent ? .closed : .otherProtocol), tx)
@@ -48,7 +48,8 @@ extension ClientCore {
         }
     }
 
-    /// Reconnects after unreadable bytes or a missing reply.
+    /// Closes the connection, for example after unreadable bytes or a missing reply. The link then
+    /// reconnects.
     func breakConnection(_ tx: StoreTransaction) throws {
         link.closed(nowMs: environment.nowMs(), random: environment.random())
         host.disconnect()
@@ -58,7 +59,7 @@ extension ClientCore {
     /// Handles the loss of the connection: fails all requests and waiting callers.
     func connectionLost(_ tx: StoreTransaction) throws {
         forgetConnection()
-        // If another process owns the connection, that process reports presence.
+        // If another process owns the connection, that process maintains presence.
         if try tx.value(of: .online) == owner {
             try tx.closeCommentThreads()
             try tx.set(.online, nil)
@@ -70,7 +71,7 @@ extension ClientCore {
         whenCommitted { for waiter in waiters { waiter(.failure(error)) } }
     }
 
-    /// Records why there is no connection, unless the server has already answered SESSION_INIT.
+    /// Records why there is no connection, unless the server has already accepted SESSION_INIT.
     func notGreeted(_ failure: ConnectionFailure, _ tx: StoreTransaction) throws {
         guard !greeting.isDone else { return }
         greeting.failed(.unreachable(server: try tx.value(of: .server) ?? "", failure))
@@ -127,7 +128,7 @@ extension ClientCore {
         link.awaitsPerson = false
     }
 
-    /// Disconnects for the pause that the server requests.
+    /// Closes the connection for the pause that the server requested.
     func rest(forMs pause: Int64, _ tx: StoreTransaction) throws {
         perform(link.rest(forMs: pause, nowMs: environment.nowMs()))
         try connectionLost(tx)

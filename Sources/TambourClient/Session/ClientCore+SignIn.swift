@@ -48,7 +48,7 @@ extension ClientCore {
         }
     }
 
-    /// Signs out: notifies the server if it is connected, and deletes everything except the
+    /// Signs out: notifies the server if there is a connection, and deletes everything except the
     /// server's address and the installation id.
     func signOut() throws(ClientError) {
         try attempt { tx in
@@ -83,7 +83,7 @@ extension ClientCore {
         awaitsSignIn()
     }
 
-    /// Logs out on the server. All packets before the reply are ignored.
+    /// Logs out on the server. Pushes are ignored until the reply, which closes the connection.
     func closeSession(_ tx: StoreTransaction) throws {
         life.logsOut()
         greeting.end()

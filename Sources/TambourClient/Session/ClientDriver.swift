@@ -51,7 +51,8 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         return made
     }
 
-    /// Connects if no other process of this account is connected, otherwise when that process ends.
+    /// Connects if no other process of this account owns the connection, otherwise as soon as that
+    /// process ends.
     func start() {
         perform { [self] _ in
             guard !isStarted else { return }
@@ -191,7 +192,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
 
     // MARK: - Events of the connection
 
-    /// Listens to one connection, until another connection replaces it in the driver.
+    /// Receives the events of one connection, until another connection replaces it in the driver.
     ///
     /// `@unchecked Sendable`: used on the lane only; `adopt` hands it to the lane.
     private final class Ear: ConnectionDelegate, @unchecked Sendable {

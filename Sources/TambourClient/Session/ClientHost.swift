@@ -6,7 +6,8 @@ package protocol ClientHost: AnyObject {
     /// Opens a connection, and reports the result with `connectionOpened` or `connectionClosed`.
     func connect(to server: String)
 
-    /// Closes the connection, or stops opening one. The core receives no later events of it.
+    /// Closes the connection, or stops opening one. The core then receives no events of this
+    /// connection.
     func disconnect()
 
     /// Sends bytes on the connection, after all earlier bytes.
@@ -53,13 +54,15 @@ public enum ConnectionState: Hashable, Sendable {
 public enum ClientEvent: Hashable, Sendable {
     /// A user is typing in a chat; valid for some seconds.
     case typing(ChatID, UserID)
-    /// The server or another process signed the account out. `reason` is the server's text if the
-    /// server did it.
+    /// The account was signed out: by the server, by another process, or because its token belongs
+    /// to another account (`Client.holdsAnother`). `reason` is the server's text if the server did
+    /// it.
     case signedOut(reason: String)
     /// The server refused an action that was shown as done. The value is text for the user.
     case refused(String)
-    /// A scheduled message reached the server after its time, because this device was offline. The
-    /// server sent the message at once. The time is in Unix milliseconds.
+    /// A scheduled message reached the server more than a minute after its time, because this
+    /// device was offline. The server sent the message at once. The planned time is in Unix
+    /// milliseconds.
     case sentLate(ChatID, plannedMs: Int64)
     /// The server could not send a scheduled message at its time. `Client.scheduled` shows it.
     case scheduledFailed(ChatID)
@@ -84,7 +87,7 @@ public struct FrameTap: Hashable, Sendable {
     public let sequence: UInt16
     /// Bytes on the wire, including the header.
     public let bytes: Int
-    /// The time from the request to its reply; nil for other packets.
+    /// For a reply or an error, the time since its request; nil for other packets.
     public let roundTrip: Duration?
 }
 

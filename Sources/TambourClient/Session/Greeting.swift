@@ -1,7 +1,7 @@
 import TambourProtocol
 
-/// The state of SESSION_INIT on this connection, and the callers that wait for its reply to sign
-/// in.
+/// The state of SESSION_INIT on this connection, and the callers that wait for its reply before
+/// they sign in.
 struct Greeting {
     typealias Waiter = (Result<Void, ClientError>) -> Void
 
@@ -13,8 +13,8 @@ struct Greeting {
     private(set) var registration = Client.RegistrationPolicy.open
     private var waiters: [Waiter] = []
 
-    /// Adds a caller that waits to sign in. It receives an error if no connection accepts the
-    /// client.
+    /// Adds a caller that waits to sign in. The caller receives an error if the connection, or the
+    /// attempt to open it, ends first.
     mutating func wait(_ waiter: @escaping Waiter) { waiters.append(waiter) }
 
     /// Records that the server accepted the client.
@@ -30,7 +30,7 @@ struct Greeting {
         self.error = error
     }
 
-    /// Records why the server has not accepted the client on any connection.
+    /// Records why the connection failed before the server accepted the client.
     mutating func failed(_ error: ClientError) { self.error = error }
 
     /// Records that this connection can no longer be used to sign in.

@@ -13,11 +13,12 @@ package struct LinkPolicy: Sendable {
     package var pingTimeoutMs: Int64 = 20_000
     /// The same limit after a change of network, which most connections do not survive.
     package var kickTimeoutMs: Int64 = 3_000
-    /// The first pause after a failure. Each later pause is twice as long.
+    /// The maximum of the first pause after a failure. It doubles with each further failure. Each
+    /// pause is random, from half of the maximum to all of it.
     package var backoffBaseMs: Int64 = 1_000
-    /// The longest pause.
+    /// The limit of the doubled maximum.
     package var backoffCapMs: Int64 = 120_000
-    /// The shortest pause after a failure while the user waits for the connection.
+    /// The longest pause after a failure while the user waits for the connection.
     package var impatientPauseMs: Int64 = 2_000
 
     package init() {}
@@ -48,16 +49,17 @@ package struct LinkStateMachine: Sendable {
 
     package private(set) var phase = Phase.stopped
     private let policy: LinkPolicy
-    /// The number of attempts to connect since the last login, or since the start.
+    /// The number of attempts to connect since the last login; since creation if there was none.
     package private(set) var attempts = 0
-    /// The number of consecutive connections that ended before a login.
+    /// The number of failures that counts for the next pause. A login, `start`, and a change of
+    /// network during a pause reset it.
     private var failures = 0
     private var lastReceivedMs: Int64 = 0
-    /// The earliest time at which `hurry` may end the pause.
+    /// The earliest time at which `hurry` ends the pause.
     private var soonestMs: Int64 = 0
     /// The end of the last pause that the server requested.
     private var restUntilMs = Int64.min
-    /// The time when the reply to a PING is due; nil without a PING in flight.
+    /// The time when the reply to the PING in flight is due; nil without such a PING.
     private var answerDueMs: Int64?
     /// Whether the login waits for the user. Such a login has no time limit.
     package var awaitsPerson = false
@@ -145,7 +147,7 @@ package struct LinkStateMachine: Sendable {
         return [.disconnect]
     }
 
-    /// Handles a change of network: ends a pause after a failure, and tests an existing connection.
+    /// Handles a change of network: ends a pause after a failure, or tests the existing connection.
     package mutating func networkChanged(nowMs: Int64) -> [Action] {
         switch phase {
         case .stopped, .connecting: return []
@@ -167,7 +169,7 @@ package struct LinkStateMachine: Sendable {
         return []
     }
 
-    /// Performs the actions that are due.
+    /// Returns the actions that are due.
     package mutating func tick(nowMs: Int64, random: UInt64) -> [Action] {
         guard let due = nextWakeMs, due <= nowMs else { return [] }
         switch phase {

@@ -2,10 +2,11 @@ import TambourProtocol
 
 /// Which connection and account an answer belongs to.
 struct SessionLife {
-    /// The number of connections and sign-outs so far. An answer is valid only if the number has
-    /// not changed since its request.
+    /// The number of ended connections and sign-outs so far. A reply is valid only if the number
+    /// has not changed since its request.
     private(set) var number = 0
-    /// Whether the connection is logged in to an account that is not, or no longer, held here.
+    /// Whether the connection is logged in to an account that is not stored here, or no longer
+    /// stored here.
     private(set) var isForeign = false
 
     /// Ends the life of a connection.
@@ -18,6 +19,6 @@ struct SessionLife {
     /// account out.
     mutating func signedOut() { number += 1 }
 
-    /// Notes that the server still has to log out the account of this connection.
+    /// Notes that the server has yet to log out the account of this connection.
     mutating func logsOut() { isForeign = true }
 }

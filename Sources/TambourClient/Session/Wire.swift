@@ -15,7 +15,8 @@ struct Wire {
 
     private static func newDecoder() -> FrameDecoder {
         var decoder = FrameDecoder(limits: .standard)
-        // The client requested this data, so the limits for unauthenticated peers do not apply.
+        // The limits for unauthenticated peers protect a server, so they do not apply to its own
+        // packets.
         decoder.authenticated = true
         return decoder
     }

@@ -2,21 +2,22 @@ import TambourProtocol
 
 /// Which comments were requested on this connection.
 struct CommentReading {
-    /// Comments whose subscription was requested.
+    /// Threads for which a subscription was requested.
     fileprivate(set) var asked: Set<ChatID> = []
-    /// Comments that the server does not show to this account.
+    /// Threads that the server does not show to this account.
     fileprivate var refused: Set<ChatID> = []
     /// The time of the last request for the number of comments, by post.
     private var countedAtMs: [MessageID: Int64] = [:]
 
-    /// The server does not push the number of comments, so the client requests it again for a
-    /// visible post after this time.
+    /// The server does not push the number of comments. After this time, the client requests the
+    /// number for a visible post again.
     private static let staleAfterMs: Int64 = 60_000
     private static let most = 1_000
 
     mutating func disconnected() { self = CommentReading() }
 
-    /// Returns the posts whose number is unknown or old, and notes that it is requested.
+    /// Returns the posts whose number of comments is unknown or old, and notes that it is requested
+    /// now.
     fileprivate mutating func postsToCount(among posts: [MessageID], nowMs: Int64) -> [MessageID] {
         if countedAtMs.count > Self.most { countedAtMs = [:] }
         let due = posts.filter { post in
@@ -38,7 +39,7 @@ extension ClientCore {
         guard !wire.requests.isOpen(.comments(thread.id)), !comments.refused.contains(thread.id)
         else { return }
         comments.asked.insert(thread.id)
-        // The server ends the oldest subscription beyond its limit without a word.
+        // Beyond its limit, the server would end the oldest subscription without notice.
         let open = try tx.openCommentThreads().filter { $0.id != thread.id }
         for oldest in open.prefix(max(0, open.count + 1 - Limits.standard.maxOpenThreads)) {
             screens.forget(oldest.id)
@@ -58,7 +59,8 @@ extension ClientCore {
     }
 
     private func readNewest(of thread: CommentThread, _ tx: StoreTransaction) throws {
-        // Changes since the last subscription are unknown, so the stored comments prove nothing.
+        // Changes since the last subscription are unknown, so discard what is known about
+        // completeness.
         try change(thread.id, with: [], isPushed: false, tx) { $0.resync() }
         try tx.forgetNewestComment(of: thread)
         let generation = try histories.history(of: thread.id, tx).generation
@@ -76,7 +78,7 @@ extension ClientCore {
             case .success(let success): reply = success
             case .failure(let error): return try notOpened(thread, error, tx)
             }
-            // The post was deleted in the meantime.
+            // The post or its channel is gone.
             guard try tx.commentThread(thread.id) != nil else { return }
             let messages = reply.messages ?? []
             let found = messages.map { Position($0.id.rawValue) }
@@ -110,13 +112,14 @@ extension ClientCore {
     ) throws {
         for looker in screens.lookers where looker.chat == thread.id { forgetOther(looker) }
         guard case .refused(_, _, let pause) = error else { return }
-        // The pause that the server requests ends with a login, which opens the comments again.
+        // The pause that the server requests ends with a login, after which the comments are opened
+        // again.
         if pause != nil { return try syncFailed(error, tx) }
         comments.refused.insert(thread.id)
         publish(.refused(try tx.words(for: error, on: thread.channel)))
     }
 
-    /// Ends the subscription to comments that no screen shows.
+    /// Ends the subscription to comments, if no screen shows them.
     func closeComments(_ chat: ChatID, _ tx: StoreTransaction) throws {
         comments.refused.remove(chat)
         guard isLive, !screens.lookers.contains(where: { $0.chat == chat }),
@@ -197,7 +200,7 @@ extension ClientCore {
         askCommentCounts(on: posts, of: chat)
     }
 
-    /// The maximum number of posts per request: more than a screen shows.
+    /// The maximum number of posts per request, more than a screen shows.
     private static let mostCounts = 100
 
     private func askCommentCounts(on posts: [MessageID], of channel: ChatID) {

@@ -1,14 +1,15 @@
 import TambourProtocol
 
-/// What a connection knows about the account's folders.
+/// What is known about the account's folders on the current connection.
 struct FolderLink {
     /// Whether the stored folders have all changes up to the last push.
     var isCurrent = false
-    /// Whether the server refused the request. This connection then makes no further attempts.
+    /// Whether the server refused the request for folders. In that case, this connection makes no
+    /// further attempts.
     var isRefused = false
 }
 
-/// The account's folders. They are fetched after each login once they are used.
+/// The account's folders. Once an app uses folders, they are fetched after each login.
 extension ClientCore {
     /// Keeps the folders up to date from now on.
     func useFolders(_ tx: StoreTransaction) throws {
@@ -25,7 +26,7 @@ extension ClientCore {
         call(FoldersGetRequest(folderSync: mark), as: .folders) { [self] answer, tx in
             switch answer {
             case .success(let reply):
-                // The reply may be older than a push before it.
+                // The reply may be older than a push that preceded it.
                 guard isCurrent(.folders, since: asked, tx) else { return try readFolders(tx) }
                 folders.isCurrent = true
                 try tx.put(folders: reply.folders, order: reply.foldersOrder)
@@ -58,7 +59,8 @@ extension ClientCore {
         }
     }
 
-    /// Requests the folders again, because the last reply lacks some pushed changes.
+    /// Requests the folders again, after a login or because the last reply lacks some pushed
+    /// changes.
     func askFolders(_ tx: StoreTransaction) throws {
         folders.isCurrent = false
         try readFolders(tx)

@@ -24,7 +24,7 @@ extension ClientCore {
             switch answer {
             case .success(let reply):
                 greeting.accepted(reply)
-                // If the sign-in happened after the greeting, no login was sent with the greeting.
+                // If the user signed in after the greeting was sent, no login was sent with it.
                 if !isSignedIn { try logIn(tx) }
                 let waiters = greeting.takeWaiters()
                 whenCommitted { for waiter in waiters { waiter(.success(())) } }
@@ -89,7 +89,8 @@ extension ClientCore {
         tx.changes.account = true
         awaitsSignIn()
         publish(.signedOut(reason: Client.holdsAnother))
-        // A session made with a code is useless now. A token may still be in use on another device.
+        // A session made with a code is now useless, so log it out. A token from elsewhere may
+        // still be in use on another device, so only disconnect.
         if try tx.value(of: .phone) as String? != nil {
             try closeSession(tx)
         } else {
@@ -154,7 +155,8 @@ extension ClientCore {
         }
         if resync.contains(.drafts) { try tx.forgetSavedDrafts() }
 
-        // `learnNewest` uses the safe time of this login.
+        // Set the marks before storing chats: `learnNewest` reads the safe time of this login from
+        // them.
         for mark in [
             StoreTransaction.Setting.chatsMark, .contactsMark, .draftsMark,
         ] {
@@ -177,21 +179,22 @@ extension ClientCore {
         }
         if isWholeList, (reply.chatMarker ?? 0) == 0 { try forgetStaleChats(tx) }
 
-        // This login covers the open-ended range of the previous login.
+        // This login covers the open-ended ranges of earlier logins.
         try tx.forgetOpenRanges()
         for range in reply.more ?? [] {
             try tx.put(range)
             guard range.kind == .chats else { continue }
-            // A chat that changes from now on leaves the range, and a change that this account
-            // cannot see is not pushed. The open-ended range covers such changes.
+            // A chat that changes from now on leaves the range of changes before this login. If
+            // this account cannot see the change, the server does not push it. The open-ended range
+            // covers such chats.
             try tx.put(SyncRange(kind: range.kind, since: reply.time, upTo: SyncRange.openEnd))
         }
     }
 
     /// Stores chats, each with its newest message.
     ///
-    /// - Parameter asked: `transactions` at the time of the request; nil for a login, because no
-    ///   push precedes its reply.
+    /// - Parameter asked: `transactions` at the time of the request; nil for a login, whose reply
+    ///   precedes all pushes.
     private func put(
         _ chats: [Chat],
         since asked: Int? = nil,
@@ -289,15 +292,16 @@ extension ClientCore {
         }
     }
 
-    /// Handles a range of a list that cannot be read in parts: sets the mark to 0 and logs in
-    /// again, so that the reply contains the whole list. Does nothing for a kind without a mark.
+    /// Handles a reply that the changes of this kind cannot be listed in parts: sets the mark to 0
+    /// and logs in again, so that the login returns the whole list. Does nothing for a kind without
+    /// a mark.
     private func startOver(_ kind: SyncKind, _ tx: StoreTransaction) throws {
         guard let mark = kind.mark else { return }
         try tx.set(mark, 0)
         try logIn(tx)
     }
 
-    /// Removes the chats that the complete list lacks.
+    /// Removes the chats that are missing from the complete list.
     private func forgetStaleChats(_ tx: StoreTransaction) throws {
         for chat in try tx.staleChats() {
             try tx.loseChat(chat, keepsDraft: true)

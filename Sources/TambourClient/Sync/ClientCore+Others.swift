@@ -33,7 +33,7 @@ extension ClientCore {
         _ tx: StoreTransaction
     ) throws -> Int64 {
         let id = try tx.leaveErrand(opcode, payload, atHereMs: environment.wallMs())
-        // This process may have become the connected process.
+        // If this process has become the connected process, it sends the request itself.
         try serveOthers(tx)
         return id
     }
@@ -63,7 +63,7 @@ extension ClientCore {
             olderThanMs: Self.errandMs,
             ifUnsent: Self.unsentErrandMs
         )
-        // The sender of these errands has ended, or lost that connection without recording it.
+        // The sender of these errands has ended, or has lost its connection without recording this.
         let sender = "\(owner).\(life.number)"
         try tx.failErrands(notSentBy: sender)
         for (id, opcode, payload) in try tx.unsentErrands() {

@@ -4,7 +4,8 @@ import TambourProtocol
 struct Introductions {
     private var asked: Set<UserID> = []
 
-    /// Returns the people to request: mentioned people who are neither stored nor requested before.
+    /// Returns the people to request: mentioned people who are neither stored nor already
+    /// requested.
     mutating func strangers(
         among mentioned: Set<UserID>,
         _ tx: StoreTransaction
@@ -41,8 +42,8 @@ extension ClientCore {
             }
         }
     }
-    /// Requests who of `users` is online. The server pushes only later changes, and a login returns
-    /// the presence of the partners of recent dialogs.
+    /// Requests the presence of `users`. The server pushes only later changes, and a login returns
+    /// only the presence of the partners in recent dialogs.
     func askPresence(of users: [UserID]) {
         guard isLive, !users.isEmpty else { return }
         let asked = subjects.transactions

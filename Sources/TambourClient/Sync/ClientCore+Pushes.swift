@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// Pushes from the server, in the order in which the events happened.
 extension ClientCore {
-    /// Applies a push. Skips an unknown opcode, because the next login returns the skipped changes.
+    /// Applies a push. Skips an unknown opcode; the next login returns the skipped changes.
     func push(_ opcode: Opcode, _ payload: [UInt8], _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
         func read<Push: WirePayload>(_ type: Push.Type) throws -> Push {
@@ -82,7 +82,7 @@ extension ClientCore {
 
     private func chat(_ chat: Chat, _ me: UserID, _ tx: StoreTransaction) throws {
         let known = try tx.chatRow(chat.id)
-        // Only a push for this account alone contains the unread count.
+        // Only a push to this account alone contains the unread count.
         let isOwn = chat.newMessages != nil
         if isOwn {
             guard try putOwn(chat, tx, me) else { return }
@@ -104,8 +104,9 @@ extension ClientCore {
         try learn(.chat(chat.id), tx) { _ = try putOwn(chat, tx, me) }
     }
 
-    /// Stores this account's view of a chat, with its newest message. The server does not push the
-    /// account's own actions to the session that performed them.
+    /// Stores this account's view of a chat, with its newest message. Replies are stored this way
+    /// too, because the server does not push the account's own actions to the session that
+    /// performed them.
     ///
     /// - Returns: whether the chat is now in the list.
     func putOwn(_ chat: Chat, _ tx: StoreTransaction, _ me: UserID) throws -> Bool {
@@ -141,7 +142,8 @@ extension ClientCore {
         )
         if hasFailed { try readScheduled(of: chat.id, tx) }
         if let generation { try tx.put(historyGeneration: generation + 1, of: chat.id) }
-        // While the account was not a member, the server's draft did not replace this device's.
+        // While the account was not a member, this device's draft was kept. The server's draft now
+        // replaces it.
         if hasRejoined { try tx.showDraft(of: chat.id) }
         try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
         return true
@@ -167,7 +169,7 @@ extension ClientCore {
                 isPushed: true,
                 tx
             )
-            // A page may have contained the message already. The message is then stored but not
+            // If a page contained the message before this push, the message is stored but not
             // counted.
             let isUnclear = try tx.noteNew(push.message, in: chat, me: me)
             if isNew || !isUnclear, try isUnclear || mayBeOwnPost(in: chat, me, tx) {
@@ -182,8 +184,8 @@ extension ClientCore {
         }
     }
 
-    /// Refreshes a chat that changed while ranges of a delta are missing, because the change moves
-    /// the chat out of these ranges.
+    /// Refreshes a chat that changed while ranges of a delta are still missing. The change moves
+    /// the chat out of these ranges, so they would not return it.
     func noteChanged(_ chat: ChatID, _ tx: StoreTransaction) throws {
         guard try tx.hasRanges(of: .chats) else { return }
         try tx.noteMissingChanges(of: chat)
@@ -197,8 +199,8 @@ extension ClientCore {
         try tx.noteListed(chat)
     }
 
-    /// Returns whether this account may have written a channel's post on another device. Posts do
-    /// not name their author.
+    /// Returns whether this account may have written a post of a channel on another device. Posts
+    /// do not name their author.
     private func mayBeOwnPost(in chat: ChatID, _ me: UserID, _ tx: StoreTransaction) throws -> Bool
     {
         guard chat.isChannel, let channel = try tx.describedChat(chat) else { return false }
@@ -246,8 +248,8 @@ extension ClientCore {
         if !isCurrent { try askReactions(to: message, in: chat, tx) }
     }
 
-    /// Returns whether no news about a message has arrived since a request; true for a message that
-    /// is not stored.
+    /// Returns whether the stored version of a message is older than a request; also true if the
+    /// message is not stored.
     ///
     /// - Parameter asked: the last revision at the time of the request.
     func isCurrent(
@@ -259,8 +261,8 @@ extension ClientCore {
         (try tx.revision(of: message, in: chat) ?? 0) <= asked
     }
 
-    /// Requests the reactions to a message, unless that request is in flight. After a failure, the
-    /// next login returns them.
+    /// Requests the reactions to a message, unless that request is in flight. After a failure,
+    /// marks the chat so that its changes are requested later.
     func askReactions(to message: MessageID, in chat: ChatID, _ tx: StoreTransaction) throws {
         guard !wire.requests.isOpen(.reactions(message)) else { return }
         let asked = try tx.lastRevision()
@@ -352,9 +354,9 @@ extension ClientCore {
 }
 
 extension Chat {
-    /// Whether the push of a changed chat may follow a change of the pinned message, which the push
-    /// does not contain because some members may not see it. `lastMessage` is nil unless the push
-    /// follows an event or a new message.
+    /// Whether the pinned message may have changed. The push of a changed chat omits the pinned
+    /// message, because some members may not see it. `lastMessage` is nil unless the push follows
+    /// an event or a new message.
     fileprivate var mayChangePin: Bool {
         guard let lastMessage else { return true }
         let event = lastMessage.shownAttaches.first?.event

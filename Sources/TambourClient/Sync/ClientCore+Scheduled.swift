@@ -3,8 +3,8 @@ import TambourProtocol
 /// The lists of scheduled messages. They are fetched when their chat is on a screen, or when one of
 /// the messages could not be sent.
 extension ClientCore {
-    /// How far in the future an unwanted message is rescheduled, so that the server does not send
-    /// it before it is cancelled.
+    /// How far in the future an unwanted message is rescheduled. The server must not send the
+    /// message before it is cancelled.
     private static let putOffMs: Int64 = 300 * 86_400_000
 
     /// Shows a queued change of the scheduled messages of a chat.
@@ -26,8 +26,8 @@ extension ClientCore {
 
     /// Applies a push about the scheduled messages of a chat.
     func scheduled(_ push: NotifMsgDelayed, _ tx: StoreTransaction) throws {
-        // If the description of a listed chat mentions no list, the list is empty. A dialog that
-        // has not begun has no description, so its list may lack changes.
+        // If the description of a listed chat mentions no scheduled messages, there are none. A
+        // dialog that has not begun has no description, so its list may lack changes.
         let wasStale =
             try tx.scheduledList(of: push.chatID)?.isStale ?? !tx.isListed(push.chatID)
         if let message = push.message { try tx.putScheduled(message, in: push.chatID) }
@@ -44,10 +44,10 @@ extension ClientCore {
         tx.learned.insert(.scheduled(push.chatID))
     }
 
-    /// Stores what a description of a chat says about its list, and tells the user about a message
-    /// that could not be sent.
+    /// Stores what a description of a chat says about its scheduled messages. Tells the user if
+    /// another message could not be sent.
     ///
-    /// - Returns: whether there is such a message.
+    /// - Returns: whether another message could not be sent.
     @discardableResult
     func noteScheduled(
         in chat: ChatID,
@@ -90,9 +90,10 @@ extension ClientCore {
         }
     }
 
-    /// Cancels a queued message that the server may have although no reply arrived.
+    /// Cancels a queued message that may have reached the server although no reply arrived.
     ///
-    /// Such a message is put off, scheduled once more to learn its id, and then cancelled.
+    /// Such a message is scheduled once more, far in the future, to learn its id, and then
+    /// cancelled.
     /// - Returns: false for other tasks, which can be cancelled at once.
     func withdraw(_ record: TaskRecord, _ tx: StoreTransaction) throws -> Bool {
         guard record.runs > 0, !record.state.isFailed,
@@ -104,7 +105,7 @@ extension ClientCore {
         return true
     }
 
-    /// Changes a queued message that is to be scheduled. A refused message is tried again.
+    /// Changes a queued message that is to be scheduled. If the message was refused, retries it.
     func rewrite(_ record: TaskRecord, as task: ScheduleTask, _ tx: StoreTransaction) throws {
         let payload = try TaskKinds.write(task)
         try tasks.change(tx) { next in

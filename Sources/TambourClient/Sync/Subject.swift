@@ -1,6 +1,6 @@
 import TambourProtocol
 
-/// The subject of a reply. A push of a newer state may arrive before the reply.
+/// What a reply describes. A push of a newer state may arrive before the reply.
 enum Subject: Hashable {
     /// A chat as shown in the list.
     case chat(ChatID)
@@ -26,13 +26,13 @@ extension StoreTransaction {
     }
 }
 
-/// For each subject, the last transaction that updated it.
+/// Remembers, for each subject, the last transaction that updated it.
 struct Subjects {
     /// The number of transactions committed since the core was created.
     private(set) var transactions = 0
     /// The last transaction that updated a subject.
     private var learnedAt: [Subject: Int] = [:]
-    /// Chats that the account had left when their settings were requested.
+    /// Chats whose settings the server refused to send, because the account was not in the chat.
     private var withoutSettings: Set<ChatID> = []
 
     /// Ends a transaction that updated `subjects`.
@@ -48,7 +48,8 @@ struct Subjects {
         learnedAt[subject, default: 0] <= asked + 1 && !tx.hasLearned(subject)
     }
 
-    /// Returns whether the settings of a chat must be requested when the account joins it again.
+    /// Returns whether the settings of a chat must be requested once the account has joined the
+    /// chat again.
     func lacksSettings(of chat: ChatID) -> Bool { withoutSettings.contains(chat) }
 
     mutating func setLacksSettings(of chat: ChatID, _ isLacking: Bool) {
@@ -60,9 +61,9 @@ struct Subjects {
 extension ClientCore {
     /// Returns whether no transaction has updated a subject since the transaction of a request.
     ///
-    /// A reply may be older than a push that precedes it. For several requests of one transaction,
-    /// the server pushes all effects before it sends the first reply. The server also answers
-    /// queries from a snapshot that does not block writers.
+    /// A reply may be older than a push that precedes it. First, the server pushes the effects of
+    /// all requests of one transaction before it sends the first reply. Second, it answers queries
+    /// from a snapshot that does not block writers.
     /// - Parameter asked: `transactions` at the time of the request.
     func isCurrent(_ subject: Subject, since asked: Int, _ tx: StoreTransaction) -> Bool {
         subjects.isCurrent(subject, since: asked, tx)

@@ -112,7 +112,7 @@ struct LeaveChatTask: ClientTask {
         let asked = core.tasks.asked.transactions
         guard core.isCurrent(.chat(ChatID(chat)), since: asked, tx) else {
             if try !tx.isChangingDraft(in: ChatID(chat)) { try tx.forgetDraft(of: ChatID(chat)) }
-            // The push may also be older than the departure. The reply to the refresh decides.
+            // The push may also be older than the departure. The reply to `refresh` decides.
             try tx.show(.left, of: ChatID(chat))
             return try core.refresh(ChatID(chat), tx)
         }
@@ -187,7 +187,7 @@ struct ConfigureChatTask: ClientTask {
 }
 
 extension StoreTransaction {
-    /// Returns the unanswered changes of chat settings, oldest first.
+    /// Returns the changes of chat settings that are queued or in flight, oldest first.
     func settingsUnderWay() throws -> [ConfigureChatTask] {
         try openTasks(inLane: ConfigureChatTask.lane)
             .compactMap { TaskKinds.read($0) as? ConfigureChatTask }

@@ -33,7 +33,8 @@ extension ClientCore {
         return OutgoingID(id.rawValue)
     }
 
-    /// Cancels a pending task. For a task in flight, the server's reply decides.
+    /// Cancels a pending task, or discards a failed one. For a task in flight, the server's reply
+    /// decides.
     func cancel(_ outgoing: OutgoingID, _ tx: StoreTransaction) throws {
         let id = TaskID(outgoing.rawValue)
         let record = try tasks.task(id, tx)
@@ -58,8 +59,8 @@ extension ClientCore {
         try tasks.change(tx) { try $0[id]?.state.isFailed == true ? $0.retry(id) : [] }
     }
 
-    /// Takes over the tasks of processes that owned the connection before. No other process runs
-    /// them now.
+    /// Takes over the tasks of processes that previously owned the connection and no longer run
+    /// them.
     func adoptTasks(_ tx: StoreTransaction) throws {
         let (me, now) = (owner, environment.wallMs())
         let givenUp = try tasks.read(tx) { $0.tasks.filter(\.isCancelRequested) }
@@ -76,7 +77,7 @@ extension ClientCore {
         try tasks.change(tx) { $0.wake([.connected, .loggedIn]) }
     }
 
-    /// Starts all startable tasks.
+    /// Starts all tasks that can start now.
     func runTasks(_ tx: StoreTransaction) throws {
         let now = environment.wallMs()
         try tasks.change(tx) { $0.advance(nowMs: now) }
@@ -99,8 +100,8 @@ extension ClientCore {
     private var conditions: TaskConditions {
         guard isLive else { return [] }
         var conditions: TaskConditions = [.connected, .loggedIn]
-        // If the server refused to send the folders, the tasks still start: the server refuses them
-        // too, and the user learns why.
+        // Even if the server refused to send the folders, tasks that change folders start: the
+        // server refuses them too, and the user learns why.
         if folders.isCurrent || folders.isRefused { conditions.insert(.currentFolders) }
         return conditions
     }
@@ -149,7 +150,7 @@ extension ClientCore {
             case .afterLogin: return try end(run, .afterLogin, error.description, nil, tx)
             case .never, .refresh, nil: break
             }
-            // A pause in a refusal with an unknown code shows that the refusal is temporary.
+            // A refusal with an unknown code is temporary if it requests a pause.
             if error.code == nil, let pause {
                 return try end(run, .later, error.description, pause, tx)
             }
@@ -162,7 +163,7 @@ extension ClientCore {
         }
     }
 
-    /// Ends a run that is not repeated, because the server refused it or it would have no effect.
+    /// Ends a run without a retry, because the server refused the task or it would have no effect.
     private func refuse(
         _ task: some ClientTask,
         _ run: TaskRun,
@@ -225,7 +226,7 @@ extension ClientCore {
         }
     }
 
-    /// The number of milliseconds until the queue needs a timer; nil for no timer.
+    /// The number of milliseconds until the next timer of the queue; nil if the queue needs none.
     var tasksWakeAfterMs: Int64? {
         let now = environment.wallMs()
         return tasks.nextWakeMs(nowMs: now).map { max(0, $0 - now) }

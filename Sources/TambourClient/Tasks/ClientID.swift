@@ -17,10 +17,10 @@ package struct ClientID: Hashable, Sendable, CustomStringConvertible {
 
 /// Generates client ids. A generator never returns the same id twice.
 ///
-/// If two messages had the same id, the server would answer the second one with the first, and the
-/// second message would be lost. The numbers must therefore rise. Within one millisecond, or after
-/// the clock went back, the generator returns the last number plus one. The 20 random bits
-/// distinguish the ids of different processes.
+/// If two messages had the same id, the server would answer the request for the second message with
+/// the first one, and the second would be lost. The numbers must therefore rise. Within one
+/// millisecond, or after the clock went back, the generator returns the last number plus one. The
+/// 20 random bits distinguish the ids of different processes.
 package struct ClientIDGenerator: Sendable {
     private static let randomBits: Int64 = 20
     /// The largest time that fits into the other 43 bits: the year 2248.

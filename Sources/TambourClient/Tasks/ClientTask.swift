@@ -8,8 +8,9 @@ import TambourProtocol
 protocol QueuedTask: Codable, Sendable {
     /// The stored name of this kind. It must never change.
     static var kind: String { get }
-    /// The stored name of the same action on a comment; nil if there is none. A version that does
-    /// not know comments must not act on a message instead.
+    /// The stored name of the same action on a comment; nil if there is none. Because of the
+    /// separate name, a version of the app that does not know comments never runs the task on a
+    /// message.
     static var commentKind: String? { get }
     /// The layout of the stored fields.
     static var version: Int { get }
@@ -36,18 +37,18 @@ protocol QueuedTask: Codable, Sendable {
 protocol ClientTask: QueuedTask {
     associatedtype Request: WireRequest
 
-    /// The chat, if any, that the task changes for all its members.
+    /// The chat in which the task changes something that all members see; nil for none.
     var changedChat: ChatID? { get }
-    /// Whether the task stays visible after a refusal, for the user to retry or discard it.
+    /// Whether a refused task stays in the queue, for the user to retry or discard it.
     var staysWhenRefused: Bool { get }
-    /// Whether the client publishes a refusal to the user; false for tasks that the client queues
+    /// Whether the client reports a refusal to the user; false for tasks that the client queues
     /// automatically.
     var tellsRefusal: Bool { get }
-    /// Whether the outcome must be known. If no reply arrives in time, the client reconnects, and
-    /// the login reveals the outcome.
+    /// Whether the client must learn the outcome. If no reply arrives in time, the client
+    /// reconnects, and the login reveals the outcome.
     var mustBeAnswered: Bool { get }
 
-    /// Returns whether the output of a needed task has expired. In that case, the needed task runs
+    /// Returns whether the output of a task that this task needs has expired. If so, that task runs
     /// again.
     func needsNewInput(atHereMs: Int64) -> Bool
 

@@ -45,8 +45,7 @@ struct SaveDraftTask: ClientTask {
     }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
-        // The refusal may mean that the account is no longer in the group, which the refresh finds
-        // out.
+        // The refusal may mean that the account is no longer in the group. The refresh finds out.
         if ChatID(chat).isGroup { try core.refresh(ChatID(chat), tx) }
     }
 }

@@ -1,7 +1,7 @@
 import TambourProtocol
 
-/// A change of the account's folders. These changes share a lane, and are applied to the folders of
-/// the server, both for display and when they are sent.
+/// A change of the account's folders. These changes share a lane. Each is applied to the server's
+/// folders twice: for display, and when it is sent.
 protocol FolderTask: ClientTask {
     /// Applies the change to the account's folders.
     func apply(to folders: inout [Folder])
@@ -9,7 +9,7 @@ protocol FolderTask: ClientTask {
 
 extension FolderTask {
     var lane: String? { folderLane }
-    /// A request replaces a folder as a whole. It therefore starts from the server's folder.
+    /// A request replaces a whole folder, so it must be built from the server's current folder.
     var requires: TaskConditions { [.loggedIn, .currentFolders] }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {

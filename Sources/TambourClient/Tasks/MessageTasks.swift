@@ -44,7 +44,7 @@ struct SendTask: MessageTask {
         )
     }
 
-    /// Returns the same message with another text.
+    /// Returns the same message with another text and formatting.
     func saying(_ text: String, _ elements: Data?, mayBeSentAlready: Bool) -> SendTask {
         var task = self
         task.text = text
@@ -140,7 +140,7 @@ extension ClientCore {
             _ = try tx.put(mark: mark, of: me, in: chat, isLowered: false, me: me)
         }
         guard let unread = reply.unread else { return }
-        // The count lacks later messages whose pushes precede the reply.
+        // The count omits later messages whose pushes arrived before the reply.
         guard isNewest else { return try refresh(chat, tx) }
         try tx.put(unread: unread, in: chat)
     }
@@ -185,7 +185,7 @@ struct EditTask: MessageTask {
         let (chat, message) = (place, MessageID(message))
         let isCurrent = try core.isCurrent(message, in: chat, since: core.tasks.asked.revision, tx)
         try core.learnEdit(of: reply.message, in: chat, isPushed: false, tx)
-        // The reply contains the reactions at the time of the edit.
+        // The reply contains the reactions at the time of the edit, so newer ones are requested.
         if !isCurrent { try core.askReactions(to: message, in: chat, tx) }
     }
 }
@@ -202,7 +202,7 @@ struct DeleteTask: MessageTask {
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         let now = core.environment.wallMs()
-        // The table allows one delete row per task, so the value lists all messages.
+        // The table allows one row of this kind per task, so the value lists all messages.
         try tx.addOverlay(.delete, of: task, chat: place, atHereMs: now, messages)
     }
 
@@ -240,7 +240,8 @@ struct MarkTask: ClientTask {
     var changedChat: ChatID? { ChatID(chat) }
     /// The newest mark replaces all queued ones.
     var coalescingKey: String? { "mark" }
-    // Reading is automatic, so its refusal is not reported; marking as unread is a command.
+    // Messages are marked as read automatically, so a refusal is not reported. Marking as unread is
+    // a command of the user.
     var tellsRefusal: Bool { isUnread }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -266,7 +267,7 @@ struct MarkTask: ClientTask {
 
     func succeeded(_ reply: ChatMarkReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         let id = ChatID(chat)
-        // The count lacks messages after the mark whose pushes precede the reply.
+        // The count omits messages after the mark whose pushes arrived before the reply.
         let isCurrent = core.isCurrent(.chat(id), since: core.tasks.asked.transactions, tx)
         try tx.put(unread: reply.unread, readMark: reply.mark, in: id)
         let newest = try tx.chatRow(id)?.newest

@@ -1,7 +1,7 @@
 import TambourProtocol
 
-/// The consequence of a failed run for the task. The first three are the `retry` classes of the
-/// server's errors.
+/// The kind of failure of a run, which decides when the task is retried. The first three are also
+/// the `retry` classes of the server's errors.
 package enum RetryClass: Hashable, Sendable {
     /// The server would refuse again.
     case never
@@ -9,7 +9,8 @@ package enum RetryClass: Hashable, Sendable {
     case later
     /// The session is not logged in.
     case afterLogin
-    /// No reply came. This does not count as an attempt, because the request may not have arrived.
+    /// No reply came. This does not count as an attempt, because the request may not have reached
+    /// the server.
     case networkLost
     /// The network became metered, and the task is too big for a metered network. Does not count as
     /// an attempt.

@@ -4,7 +4,7 @@ import TambourProtocol
 /// Sends a message at a later time. The server keeps the message until then.
 struct ScheduleTask: ClientTask {
     static let kind = "message.schedule"
-    /// The time that means: as soon as the server can be reached.
+    /// The value of `atMs` for a message to send as soon as the server can be reached.
     static let nowMs: Int64 = 1
     /// How much later than planned a message may be sent without a `ClientEvent.sentLate`.
     private static let toleranceMs: Int64 = 60_000
@@ -18,7 +18,8 @@ struct ScheduleTask: ClientTask {
     var isSilent = false
     /// When the server sends the message, in Unix milliseconds.
     var atMs: Int64
-    /// Set when text or time was changed after the earlier ones may have reached the server.
+    /// Set when the text or the time was changed after the earlier version may have reached the
+    /// server.
     var hadOther: Bool?
     /// Set when the message was cancelled after it may have reached the server.
     var isUnwanted: Bool?
@@ -70,8 +71,8 @@ struct ScheduleTask: ClientTask {
         }
     }
 
-    /// Handles a message that the server has already sent: its time passed before the message
-    /// reached the server, or before this retry after a lost reply.
+    /// Handles a message that the server has already sent, because its time passed before the
+    /// message reached the server, or before this retry after a lost reply.
     private func sent(
         _ reply: MsgSendReply,
         isOther: Bool,
@@ -116,8 +117,8 @@ struct EditScheduledTask: ClientTask {
     func request(_ tx: StoreTransaction) throws -> MsgEditRequest {
         var time = atMs
         if isNow == true {
-            // A time that has passed by the server's clock, but later than the last failure: a
-            // message with an earlier time counts as one that could not be sent.
+            // Use a time that has passed by the server's clock, but is later than the last failure.
+            // A message with an earlier time would count as one that could not be sent.
             let failedMs = try tx.scheduledList(of: ChatID(chat))?.failedMs ?? 0
             time = max(failedMs + 1, try tx.value(of: .chatsMark) ?? 0)
         }

@@ -1,6 +1,6 @@
-/// A dependency of one task on another, stored in a row of its own.
+/// A dependency of one task on another, stored in its own row.
 package struct TaskDependency: Hashable, Sendable {
-    /// The outcome of the other task that satisfies the dependency.
+    /// Which outcomes of the other task satisfy the dependency.
     package enum Mode: String, Sendable {
         /// Only `done`. If the other task fails, the dependent fails too; if the other task is
         /// cancelled, so is the dependent.

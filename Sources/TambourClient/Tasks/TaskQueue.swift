@@ -23,7 +23,8 @@ struct TaskQueue {
         _ body: (inout TaskScheduler) throws -> [TaskChange]
     ) throws {
         var next = try stored(tx)
-        // Holding a single reference avoids a copy. If `body` throws, the tasks are reread.
+        // Clearing `scheduler` leaves a single reference, which avoids a copy. If `body` throws,
+        // the tasks are reread.
         scheduler = nil
         let changes = try body(&next)
         scheduler = next
@@ -57,7 +58,7 @@ struct TaskQueue {
         try stored(tx).startable(nowMs: nowMs, conditions: conditions).first
     }
 
-    /// Returns the time of the next timer, in Unix milliseconds; nil for no timer.
+    /// Returns the time when the next timer is due, in Unix milliseconds; nil if none is needed.
     func nextWakeMs(nowMs: Int64) -> Int64? { scheduler?.nextWakeMs(nowMs: nowMs) }
 
     /// Discards the tasks in memory. The next use rereads them.

@@ -7,9 +7,9 @@ extension TaskScheduler {
     /// becomes done if its run succeeds, and cancelled if the run ends in any other way, including
     /// a lost lease. Ended and unknown tasks are skipped.
     ///
-    /// A task that is needed only by a cancelled one is not cancelled, because it may have a value
-    /// of its own (for example, creating a chat before the first message). To cancel both, pass the
-    /// whole chain, which `needed(for:)` returns.
+    /// A task that only a cancelled task needs is not cancelled, because it may have a value of its
+    /// own (for example, creating a chat before the first message). To cancel both, also pass the
+    /// tasks that `needed(for:)` returns.
     package mutating func cancel(_ ids: [TaskID]) -> [TaskChange] {
         for id in ids { cancelOne(id) }
         propagate(from: ids)
@@ -71,15 +71,15 @@ extension TaskScheduler {
             downwards += table.dependents(of: next).filter { $0.mode != .after }.map(\.task)
         }
         for id in going {
-            // `commit` removes cancelled tasks together with the tasks that were kept only for
-            // them. A plain removal would leave those behind.
+            // `commit` removes cancelled tasks, and also the tasks that were kept only for their
+            // sake. A plain removal would leave the latter.
             for dependency in table.dependents(of: id) { table.unlink(dependency) }
             table.update(id) { $0.state = .cancelled }
         }
         return commit()
     }
 
-    /// The program's verdict on a task's payload.
+    /// The program's verdict on whether it can read the payload of a task.
     package enum CodecVerdict: Equatable, Sendable {
         /// The payload is readable without changes.
         case known
@@ -93,8 +93,8 @@ extension TaskScheduler {
     ///
     /// A queued task of an unknown kind or layout is parked as `failed(.unknown)`, with its
     /// payload. A parked task that is now known is queued again. Running tasks stay with their
-    /// owners. If a task has an unknown payload when this process runs it later, `failed` with
-    /// `.unreadable` parks the task.
+    /// owners. `failed` with `.unreadable` parks a task whose payload turns out to be unknown only
+    /// when this process runs it.
     package mutating func review(_ verdict: (TaskRecord) -> CodecVerdict) -> [TaskChange] {
         var unknown: [TaskID] = []
         var known: Set<TaskID> = []
@@ -113,7 +113,8 @@ extension TaskScheduler {
             }
         }
         revive(known) { _ in }
-        // Filter only after `revive`, because it may have queued unknown tasks again.
+        // Filter after `revive`, because it may have returned tasks with unknown payloads to the
+        // queue.
         let parked = unknown.filter { table[$0]?.state.isQueued == true }
         for id in parked {
             table.update(id) { record in
@@ -156,8 +157,8 @@ extension TaskScheduler {
                 change(&record)
             }
         }
-        // A revived task may also need a task that is still failed. Evaluating it makes that task
-        // its cause of failure.
+        // A revived task may also need a task that is still failed. `evaluate` then fails it
+        // because of that task.
         for id in revived.sorted() { evaluate(id) }
         propagate(from: revived.sorted())
     }

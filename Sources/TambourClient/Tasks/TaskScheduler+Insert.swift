@@ -3,8 +3,8 @@ import TambourProtocol
 extension TaskScheduler {
     /// Queues tasks, which may depend on each other and on tasks in the scheduler (T1, T6).
     ///
-    /// A new task replaces a queued task with the same lane and coalescing key. It inherits the
-    /// older task's place and its dependents. A running task with the same key finishes, but is not
+    /// A new task replaces a queued task with the same lane and coalescing key, and inherits the
+    /// place and the dependents of that task. A running task with the same key finishes, but is not
     /// retried if it fails. A failed task with the same key is dropped unless another task depends
     /// on it.
     ///
@@ -54,7 +54,8 @@ extension TaskScheduler {
                 )
             }
             adopted += dependents.map(\.task)
-            // The new task moves ahead of older tasks, and may depend on a task that waits for it.
+            // The new task moves ahead of older tasks, and may depend on one that waits for it.
+            // Therefore search all tasks.
             if !task.dependencies.isEmpty { scope = nil }
         }
         for task in tasks {

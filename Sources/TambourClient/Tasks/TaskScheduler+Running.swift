@@ -48,7 +48,8 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Extends a lease. The row's `isCancelRequested` says whether the task was cancelled.
+    /// Extends the lease of a run. The row's `isCancelRequested` says whether the task was
+    /// cancelled.
     ///
     /// - Throws: `TaskError.runIsOver`. In this case another process may be running the task.
     package mutating func extend(
@@ -78,8 +79,8 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Returns an unfinished task to the queue, for example before the process sleeps. Does not
-    /// count as an attempt.
+    /// Ends a run early and returns its task to the queue, for example before the process sleeps.
+    /// Does not count as an attempt.
     ///
     /// - Throws: `TaskError.runIsOver`.
     package mutating func released(_ run: TaskRun) throws(TaskError) -> [TaskChange] {
@@ -114,8 +115,8 @@ extension TaskScheduler {
 
     /// Ends an unsuccessful run. The retry class decides the task's next state (T7).
     ///
-    /// With every class, a task whose cancellation was requested is cancelled (T9). The same
-    /// happens to a task for which a newer task is queued under the same coalescing key.
+    /// Whatever the class, a task whose cancellation was requested is cancelled (T9). So is a task
+    /// for which a newer task with the same coalescing key is queued.
     ///
     /// - Parameter error: text for the user and for logs.
     /// - Parameter retryAfterMs: the pause that the server requested, in milliseconds; only with
@@ -168,10 +169,10 @@ extension TaskScheduler {
     /// task (T5).
     ///
     /// Counts as an attempt. From the second attempt on, the producing tasks first wait, as after a
-    /// failure of class `later`. This pause keeps an input that expires at once from occupying
-    /// client and server. No task runs again if the input is already being renewed, or was renewed
-    /// since this run began. A task without a `refresh` dependency fails, because its input cannot
-    /// be renewed.
+    /// failure of class `later`. Without this pause, an input that always expires immediately would
+    /// keep client and server busy. No task runs again if the input is already being renewed, or
+    /// was renewed since this run began. A task without a `refresh` dependency fails, because its
+    /// input cannot be renewed.
     ///
     /// - Parameter expired: the tasks whose output has expired; nil when the server does not name
     ///   them.
@@ -208,7 +209,7 @@ extension TaskScheduler {
     /// Returns the first unfinished task of a lane; nil while a task of the lane is running.
     private func head(of lane: String?) -> TaskID? {
         // The running task need not be the first: a retried task returns to its place, which may be
-        // ahead of the running one.
+        // before that of the running one.
         if table.running.contains(where: { table[$0]?.lane == lane }) { return nil }
         return table.lanes[lane]?.first { table[$0]?.state.isTerminal == false }
     }

@@ -22,9 +22,9 @@ extension TaskScheduler {
     ///
     /// Does not count as an attempt. Tasks marked for cancellation are cancelled instead.
     ///
-    /// - Parameter isDead: whether the owner of a lease is known to be dead. Its tasks are
-    ///   recovered before the lease expires. A program that always runs as a single process returns
-    ///   true for every name except its own.
+    /// - Parameter isDead: whether the owner of a lease is known to be dead. The tasks of a dead
+    ///   owner are recovered before their leases expire. A program that always runs as a single
+    ///   process returns true for every name except its own.
     package mutating func recover(
         nowMs: Int64,
         isDead: (_ owner: String) -> Bool = { _ in false }
@@ -75,9 +75,9 @@ extension TaskRecord {
     /// Returns whether the deadline has passed.
     func isLate(nowMs: Int64) -> Bool { deadlineMs.map { $0 <= nowMs } ?? false }
 
-    /// Returns whether a waiting task is due. A task that would wait longer than the longest pause
-    /// is due too, because the clock has gone back. A pause without wake events may be one that the
-    /// server requested, which lasts up to `maxWaitMs`.
+    /// Returns whether a waiting task is due. If a task would wait longer than the longest pause,
+    /// the clock has gone back, and the task is due too. A pause without wake events may have been
+    /// requested by the server, and lasts up to `maxWaitMs`.
     func isDue(nowMs: Int64) -> Bool {
         guard let nextAtMs else { return false }
         let longestMs = wakesOn.isEmpty ? TaskScheduler.maxWaitMs : Backoff.capMs

@@ -33,11 +33,11 @@ package struct TaskScheduler: Equatable, Sendable {
     /// The number of concurrent tasks, over all processes that share the store. Four tasks use
     /// a phone's bandwidth well, and leave some for other programs.
     package static let maxRunning = 4
-    /// The maximum length of a lease. A longer lease shows that the clock went back, and counts as
-    /// expired.
+    /// The maximum length of a lease. If a lease is longer, the clock has gone back, and the lease
+    /// counts as expired.
     package static let maxLeaseMs: Int64 = 600_000
-    /// The longest pause that a server may request. As with leases, a longer pause shows that the
-    /// clock went back.
+    /// The longest pause that a server may request. If a pause is longer, the clock has gone back,
+    /// and the pause counts as over.
     package static let maxWaitMs: Int64 = 86_400_000
 
     var table: TaskTable
@@ -70,7 +70,7 @@ package struct TaskScheduler: Equatable, Sendable {
         return table.takeChanges()
     }
 
-    /// Moves a task to the state that its dependencies allow, as if it had never waited.
+    /// Moves a waiting task to the state that its dependencies allow, and clears its wake time.
     mutating func requeue(_ id: TaskID) {
         table.update(id) { $0.become(.blocked) }
         evaluate(id)

@@ -28,7 +28,7 @@ package enum TaskFailure: Hashable, Sendable {
     /// The kind or the payload version is unknown to this version of the app: another version wrote
     /// the task.
     case unknown
-    /// A needed task failed. The id names the task that failed first, which has its own reason.
+    /// A needed task failed. The id names the task that failed first. Its record has the reason.
     case dependency(TaskID)
 }
 

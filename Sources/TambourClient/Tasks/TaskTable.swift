@@ -2,8 +2,8 @@ import TambourProtocol
 
 /// The rows of a `TaskScheduler`, their indexes, and a journal of changes.
 ///
-/// It contains rows and no rules. Everything except the journal is derived from the rows. Two
-/// tables of the same rows are therefore equal when neither has pending changes.
+/// It knows no scheduling rules. Everything except the journal is derived from the rows. Two tables
+/// of the same rows are therefore equal when neither has pending changes.
 struct TaskTable: Equatable, Sendable {
     private(set) var records: [TaskID: TaskRecord] = [:]
     /// The tasks of each lane, and the tasks without a lane, ordered by place.

@@ -2,11 +2,11 @@ import TambourFraming
 import TambourNet
 import TambourProtocol
 
-/// Converts a session's requests, replies and pushes from and to packets with a header of ten
-/// bytes.
+/// Decodes the packets of a session's requests, and encodes replies and pushes as packets. A packet
+/// has a header of ten bytes.
 ///
-/// Only this codec, `EncodedPush` and `Reply` know sequence numbers. Whether a packet is compressed
-/// is decided in `TambourFraming/FrameEncoder.swift`.
+/// Only this codec, `EncodedPush` and `Reply` write sequence numbers into packets. Whether a packet
+/// is compressed is decided in `TambourFraming/FrameEncoder.swift`.
 enum PacketCodec {
     /// Returns the limit of MessagePack bytes in one page.
     static func replyBudget(_ limits: Limits) -> Int { limits.maxReplyBytes }
@@ -53,7 +53,7 @@ enum PacketCodec {
             self.limits = limits
         }
 
-        /// Writes a reply. Compresses payloads from `compressFromBytes` on.
+        /// Writes a reply. Compresses payloads of at least `compressFromBytes`.
         func write(
             _ payload: UnsafeRawBufferPointer,
             _ command: PacketCommand,
@@ -91,8 +91,9 @@ enum PacketCodec {
         /// Writes a push whose packet was encoded without a sequence number.
         func write(push packet: [UInt8], to connection: Connection) {
             // The sequence number is 128 ahead of the client's last one, modulo 256. It is far from
-            // the client's own numbers, because some clients match replies by number alone. It is
-            // below 256, because some clients read the high byte as part of the command.
+            // the client's own numbers, because some clients find the request of a reply by the
+            // number alone. It is below 256, because some clients read the high byte as part of the
+            // command.
             let sequence = (lastSequence &+ 128) & 0xFF
             withUnsafeTemporaryAllocation(byteCount: PacketHeader.size, alignment: 8) { header in
                 packet.withUnsafeBytes { packet in

@@ -3,8 +3,8 @@ import TambourMessenger
 import TambourProtocol
 
 extension Session {
-    /// An answer on its way to its lane. The reader of the store that read a page also frames it,
-    /// so that no lane waits for the framing.
+    /// An answer on its way to its lane. The reader that reads a page from the store also frames
+    /// it, so that no lane waits for the framing.
     struct Reply: Sendable {
         let answer: Answer
         /// The finished packet; nil if the lane encodes and frames the answer.

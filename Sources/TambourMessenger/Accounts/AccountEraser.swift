@@ -90,7 +90,7 @@ package struct AccountEraser: Sendable {
         return true
     }
 
-    /// Notifies users who had the account as a contact that the account is gone.
+    /// Pushes the erased account to the users who had it as a contact.
     private func tell(_ owners: [UserID], of user: UserID, in tx: WriteTransaction) throws {
         guard let gone = try tx.reader.account(user) else { return }
         for owner in owners {
@@ -137,10 +137,10 @@ package struct AccountEraser: Sendable {
         return nil
     }
 
-    /// Withdraws reactions. A step withdraws only a few, because each is pushed to all members, who
-    /// may be many.
+    /// Withdraws the user's reactions to messages of one chat, at most `erasedChatsPerStep` of
+    /// them, because each withdrawal is pushed to the members, who may be many.
     ///
-    /// - Returns: the number of reactions; `limit` when more may be left.
+    /// - Returns: the number of reacted messages that were handled; `limit` when more may be left.
     private func takeBackReactions(
         of user: UserID,
         in chat: ChatState,
@@ -167,10 +167,10 @@ package struct AccountEraser: Sendable {
         return messages.count < most ? messages.count : limit
     }
 
-    /// Withdraws votes and pushes each poll. A step handles only a few polls, for the same reason
-    /// as with reactions.
+    /// Withdraws the user's votes in the polls of one chat and pushes each poll. Handles at most
+    /// `erasedChatsPerStep` polls, for the same reason as with reactions.
     ///
-    /// - Returns: the number of polls with votes of the user; `limit` when more may be left.
+    /// - Returns: the number of polls that were handled; `limit` when more may be left.
     private func takeBackVotes(
         of user: UserID,
         in chat: ChatState,

@@ -19,8 +19,8 @@ enum EmailAddress {
         }
     }
 
-    /// Returns the address with a masked name: only the first and the last character of the name
-    /// remain.
+    /// Returns the address with a masked name: the first character of the name remains, and the
+    /// last one if the name is longer than two characters.
     static func masked(_ address: String) -> String {
         let parts = address.split(separator: "@", maxSplits: 1)
         guard parts.count == 2, let first = parts[0].first, let last = parts[0].last else {

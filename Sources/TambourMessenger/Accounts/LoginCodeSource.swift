@@ -1,8 +1,8 @@
 package import TambourEvents
 
-/// Creates login codes and delivers them to the phone or e-mail address.
+/// Delivers login codes to phones and e-mail addresses.
 package struct LoginCodeSource: Sendable {
-    /// The same digits for everybody, allowed only on loopback listeners; nil for random digits.
+    /// The digits of every code, allowed only with loopback listeners; nil for random digits.
     package var fixedDigits: String?
     /// Returns whether another code can be queued for delivery. If not, requests for codes are
     /// refused.
@@ -11,7 +11,8 @@ package struct LoginCodeSource: Sendable {
     package var stop: @Sendable (_ body: @escaping @Sendable () -> Void) -> Void
     /// Delivers a code. The caller runs it on a separate queue, which it may block.
     package var deliver: @Sendable (_ recipient: CodeRecipient, _ code: String) -> Void
-    /// Returns the number of runs of the program that delivers codes; empty without a program.
+    /// Returns how often the program that delivers codes has run, by outcome; empty without a
+    /// program.
     package var runs: @Sendable () -> [CodeRunOutcome: Int]
 
     package init(
@@ -29,7 +30,7 @@ package struct LoginCodeSource: Sendable {
     }
 }
 
-/// The end of one run of the program that delivers login codes.
+/// The outcome of one run of the program that delivers login codes.
 package enum CodeRunOutcome: String, Sendable, CaseIterable {
     /// The program took the code.
     case sent
@@ -40,7 +41,7 @@ package enum CodeRunOutcome: String, Sendable, CaseIterable {
 }
 
 extension CodeRecipient {
-    /// The phone with its plus, or the e-mail address; on one line and without blanks.
+    /// The phone number with a leading plus, or the e-mail address; on one line and without blanks.
     package var address: String {
         switch self {
         case .phone(let phone): PhoneNumber.format(phone)

@@ -20,7 +20,8 @@ final class PasswordHasher: @unchecked Sendable {
         let start: Start
     }
 
-    /// Called once, on any queue, with the hashed password or the refusal of the command.
+    /// Called once, on any queue, with the hashed password or the refusal of the command. Not
+    /// called for a request that `close` drops.
     ///
     /// The receiver calls `finished` when the command has been answered.
     typealias Start =
@@ -38,7 +39,8 @@ final class PasswordHasher: @unchecked Sendable {
     private let report: @Sendable (String) -> Void
 
     private static let hashBytes = 32
-    /// scrypt's usual values. Only the number of rounds sets the cost of a hash.
+    /// scrypt's usual values. The server varies only the number of rounds to set the cost of a
+    /// hash.
     private static let blockSize = 8
     private static let parallelism = 1
 
@@ -63,8 +65,9 @@ final class PasswordHasher: @unchecked Sendable {
         self.report = report
     }
 
-    /// Returns whether a command passes through the hasher. All commands of a track do, which keeps
-    /// them in order.
+    /// Returns whether a command passes through the hasher. Commands on a track for password
+    /// settings or for a password challenge all do, even without a password, which keeps them in
+    /// order.
     static func concerns(_ request: CommandRequest) -> Bool {
         switch request {
         case .authCheckPassword, .authSet2fa, .authVerifyEmail, .authCheckEmail,
@@ -74,7 +77,8 @@ final class PasswordHasher: @unchecked Sendable {
         }
     }
 
-    /// Queues a command and calls `start` when its password has been hashed, if it needs a hash.
+    /// Queues a command. In its turn, hashes the password if the command needs the hash, then calls
+    /// `start`.
     ///
     /// When too many requests wait, the hasher refuses one of them with `overloaded`.
     func post(_ request: CommandRequest, from requester: Requester, start: @escaping Start) {

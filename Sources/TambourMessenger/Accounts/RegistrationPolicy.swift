@@ -1,14 +1,14 @@
 package import TambourProtocol
 
-/// Who may create an account, as the operator decides. Existing accounts always log in.
+/// Who may create an account; the operator decides. Existing accounts can log in under any policy.
 package enum RegistrationPolicy: String, CaseIterable, Sendable {
     case open
     /// People with an invitation.
     case invite
-    /// Nobody. Invitations are kept, but do not count.
+    /// Nobody. Invitations are kept, but have no effect.
     case closed
 
-    /// The values that the operator may choose for the number of invitations that each user makes
+    /// The allowed values of the setting `userInvitations`: how many invitations each user may make
     /// within `invitationsKeptDays`.
     package static let userInvitationRange = 0...1_000
 

@@ -20,8 +20,8 @@ package enum Tokens {
         hash("\(token) \(code)")
     }
 
-    /// Compares in constant time, so that timing does not reveal the position of the first
-    /// difference.
+    /// Compares two hashes in constant time, so that timing does not reveal where they first
+    /// differ.
     static func areEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
         guard a.count == b.count else { return false }
         var difference: UInt8 = 0

@@ -111,11 +111,11 @@ package struct Answer: Sendable {
     }
 }
 
-/// A subscription that a connection starts or ends with an answer.
+/// A subscription that starts or ends for the connection that receives the answer.
 package enum Interest: Sendable {
     /// A dialog that the user watches. The door pushes changes of the partner's presence.
     case dialog(ChatID)
-    /// The comments on a post.
+    /// The comments on a post: `opened` starts the subscription, `closed` ends it.
     case opened(MessageAddress)
     case closed(MessageAddress)
 }

@@ -9,10 +9,10 @@ package struct Caller: Sendable {
     package let userID: UserID
     package let sessionID: SessionID
     package let deviceID: DeviceID
-    /// The connection that sent the request. It receives the reply and not the push.
+    /// The connection that sent the request. It receives the reply instead of the push.
     package let connectionID: ConnectionID
     /// The most bytes of MessagePack that the connection's door can send in one page; at least
-    /// `maxReplyBytes`, so that everything a chat may store fits.
+    /// `maxReplyBytes`, so that a page can hold any object that a chat may store.
     package let replyBudget: Int
 
     package init(
@@ -37,10 +37,11 @@ package struct Caller: Sendable {
 package final class Requester: Sendable {
     /// The client's user; nil before login.
     package let caller: Caller?
-    /// The client's self-description in SESSION_INIT.
+    /// The client's self-description in SESSION_INIT, and its address.
     package let origin: SessionOrigin
     package let capabilities: Capabilities
-    /// The feature decisions for the names that the client sent; nil when the client sent no names.
+    /// The server's decision about each known feature that the client named; nil when it named no
+    /// feature.
     package let features: [SessionFeature]?
     /// The token that this session logged in with. SESSIONS_CLOSE returns it.
     package let token: String?

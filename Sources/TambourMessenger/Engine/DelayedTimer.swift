@@ -13,7 +13,7 @@ package final class DelayedTimer: @unchecked Sendable {
     private let wallMs: @Sendable () -> Int64
     private let queue: SerialQueue
     private var alarm: Alarm?
-    /// The time at which the timer fires, Unix milliseconds; nil while no message waits.
+    /// The due time for which the timer is armed, Unix milliseconds; nil while it is not armed.
     private var next: Int64?
     private let isStopped = Atomic(false)
 
@@ -58,7 +58,8 @@ package final class DelayedTimer: @unchecked Sendable {
 
     /// Sends all messages that are due by the commit clock, one command per step.
     ///
-    /// - Parameter completion: called on the engine's queue when no due message is left.
+    /// - Parameter completion: called on the engine's queue when no due message is left, or when
+    ///   the run ends early because the timer was stopped or the store failed.
     package func run(_ completion: @escaping @Sendable () -> Void) {
         let dispatcher = dispatcher
         engine.work(
@@ -73,7 +74,7 @@ package final class DelayedTimer: @unchecked Sendable {
                 switch next {
                 case .some(.some(let time)): arm(at: time)
                 case .some(.none): break
-                // Retry after a failure of the store.
+                // The store failed: try again after the longest sleep.
                 case .none: arm(at: wallMs() + Self.longestSleepMs)
                 }
             }

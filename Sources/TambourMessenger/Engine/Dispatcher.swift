@@ -23,15 +23,15 @@ package struct Dispatcher: Sendable {
     let reports: ReportsHandler
     let search: SearchHandler
     let session: SessionHandler
-    /// The people that each user has recently found by search.
+    /// The people whom each user has recently found by phone, name or link.
     package let found: FoundPeople
     private let report: @Sendable (String) -> Void
 
     /// - Parameters:
-    ///   - restored: the commit clock of the last restore from a backup; 0 for never. Cursors up to
+    ///   - restored: the commit time of the last restore from a backup; 0 for never. Cursors up to
     ///     this time predate the restore.
-    ///   - changesUnknown: the commit clock until which messages had no change times. Cursors up to
-    ///     this time predate the change times.
+    ///   - changesUnknown: the commit time up to which messages have no change times. A client with
+    ///     a cursor up to this time must resync.
     package init(
         limits: Limits,
         environment: Environment,
@@ -134,7 +134,7 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    /// Sends scheduled messages that are due. When there are many, one call sends a part of them.
+    /// Sends scheduled messages that are due. One call sends at most `delayedPerStep` of them.
     ///
     /// - Returns: when the next message is due, Unix milliseconds; nil when no message waits.
     package func sendDue(in tx: WriteTransaction) throws -> Int64? {

@@ -103,15 +103,15 @@ package final class Engine: Sendable {
         private let maxBatchUs: Int64
         private var waiting: FairQueue<WorkSubject, Command>
         /// The subjects that wait for the next batch or for the doors' delivery, with the costs of
-        /// their last commands.
+        /// their last commands in microseconds.
         private var held: [WorkSubject: Int64] = [:]
         /// Whether a block that runs the next batch is queued.
         private var isNextPosted = false
         private var isWorkDue = false
         private var isStopped = false
-        /// The time when the last commands ran, and the time when background work is due even on a
-        /// busy engine.
+        /// The time when the last commands ran.
         private var lastRun: Duration
+        /// The time when background work is due even on a busy engine.
         private var workIsDueAt: Duration
 
         /// The engine does background work after this time without a command. A shorter pause does

@@ -42,14 +42,14 @@ package final class EngineCore {
     private let writer: StoreWriter
     private let clock: CommitClock
     private let metrics: ServerMetrics
-    /// Reports failures of the store; the text holds no user data.
+    /// Reports failures of the store; the text contains no user data.
     private let report: @Sendable (String) -> Void
     private let purger: EntityPurger
     private let limits: Limits
-    /// Returns the given users who have clients that receive unread counters with each message.
+    /// Returns the given users who have a client that receives unread counters with each message.
     private let countedReaders: @Sendable ([UserID]) -> [UserID]
     private var spareTurn = 0
-    /// The estimated delivery work of the last command's events, by `FanOut`.
+    /// The estimated work of delivering the last command's events, in bytes: see `FanOut`.
     private(set) var toldBytes = 0
     /// Whether the last command has a further step.
     private(set) var hasRest = false
@@ -157,7 +157,8 @@ package final class EngineCore {
         return result.events
     }
 
-    /// Runs a batch once; returns nil when it was rolled back.
+    /// Runs a batch once; returns nil when it was rolled back. A command that is refused in a batch
+    /// of its own gets its refusal even then.
     ///
     /// - Parameter commands: receives the commands that `next` returned.
     private func attempt(

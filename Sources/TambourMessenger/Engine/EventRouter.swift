@@ -70,7 +70,7 @@ package final class EventRouter: Sendable {
         for door in doors { door.whenDelivered { left.step() } }
     }
 
-    /// Returns the members of `users` who have clients that receive unread counters with each
+    /// Returns the users among `users` who have a client that receives unread counters with each
     /// message.
     ///
     /// - Parameter users: in the order of their ids.

@@ -6,10 +6,11 @@ import TambourStore
 /// and a fixed part.
 enum FanOut {
     private static let bytesPerPush = 512
-    /// The fewest receivers that a push counts as, because one user may have many connections.
+    /// Every push counts as at least this many receivers, because one user may have many
+    /// connections.
     private static let fewestReceivers = 16
-    /// At this estimate a command's subject waits for the doors. The value corresponds to about a
-    /// hundred short pushes, or one push of 4 KB at `fewestReceivers`.
+    /// At this estimate a command's subject waits for the doors. The value corresponds to a short
+    /// push to about a hundred receivers, or a push of 4 KB to `fewestReceivers`.
     static let most = 65_536
 
     static func bytes(of events: ArraySlice<Event>) -> Int {

@@ -3,7 +3,8 @@ import TambourProtocol
 import TambourQueues
 import TambourStore
 
-/// Does the server's periodic work. Each step is a separate command between the clients' commands.
+/// Does the server's periodic work: erasures, announcements, and pruning of the audit log. Each
+/// step is a separate command between the clients' commands.
 ///
 /// `@unchecked Sendable`: only the housekeeper's queue touches the alarm.
 package final class Housekeeper: @unchecked Sendable {
@@ -16,7 +17,7 @@ package final class Housekeeper: @unchecked Sendable {
     private let intervalMs: Int
     private let isStopped = Atomic(false)
 
-    /// - Parameter auditDays: how long entries of the audit log are kept.
+    /// - Parameter auditDays: how many days the entries of the audit log are kept.
     init(
         engine: Engine,
         eraser: AccountEraser,
@@ -60,7 +61,8 @@ package final class Housekeeper: @unchecked Sendable {
 
     /// Does all work that is due by the commit clock, one command per step.
     ///
-    /// - Parameter completion: called on the engine's queue when no work is left.
+    /// - Parameter completion: called on the engine's queue when no work is left, or when the run
+    ///   ends early because the housekeeper was stopped or the store failed.
     package func run(_ completion: @escaping @Sendable () -> Void) {
         engine.work(
             while: { [self] in !isStopped.load(ordering: .relaxed) },

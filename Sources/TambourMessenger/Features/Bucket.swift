@@ -32,7 +32,8 @@ struct Bucket {
         self.subject = subject
     }
 
-    /// Returns whether the bucket is among the first `percent` hundredths of a percent.
+    /// Returns whether the bucket is one of the first `percent`; a bucket is a hundredth of a
+    /// percent.
     mutating func isWithin(_ percent: Int) -> Bool {
         if percent >= Self.count { return true }
         return percent > 0 && subject != nil && numbers.bucket < percent

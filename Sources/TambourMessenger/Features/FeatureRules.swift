@@ -2,7 +2,7 @@ package import TambourProtocol
 
 /// The rules that decide for which subjects each feature is on. A pure value.
 ///
-/// The same rules give the same subject the same answer on every server and after every restart. A
+/// The same rules make the same decision about a subject on every server and after every restart. A
 /// higher percentage only adds subjects and keeps every subject's variation. `init` refuses rules
 /// that would break this.
 package struct FeatureRules: Sendable, Hashable {
@@ -46,7 +46,7 @@ package struct FeatureRules: Sendable, Hashable {
         }
     }
 
-    /// Returns the answers for the known names in `names`, in the same order.
+    /// Returns the decision about each known feature in `names`, in the same order.
     package func answers(to names: [String], for subject: FeatureSubject) -> [SessionFeature] {
         names.compactMap { answer(to: $0, for: subject) }
     }
@@ -159,8 +159,9 @@ package struct FeaturePlan: Sendable, Hashable {
                 guard (0...Bucket.count).contains(percent) else {
                     throw mistake("percent is not 0 to 100", rule: index)
                 }
-                // In a rule that names a variation or disables the feature, a higher percentage
-                // would change the variation of some subjects or switch the feature off for them.
+                // A higher percentage would change the variation of some subjects if the rule names
+                // a variation, and switch the feature off for some subjects if the rule disables
+                // it.
                 guard rule.isEnabled, rule.variation == nil else {
                     throw mistake(
                         "percent goes with neither \"enabled: false\" nor a variation",
@@ -204,7 +205,8 @@ package struct FeatureRule: Sendable, Hashable {
     package var isEnabled: Bool
     /// The variation of the subjects that the rule fits; nil to choose by weight.
     package var variation: String?
-    /// Hundredths of a percent: 0 to 10,000.
+    /// The share of the subjects that the rule fits, in hundredths of a percent (0 to 10,000); nil
+    /// for all of them.
     package var percent: Int?
     /// Kinds of device as in SESSION_INIT, in upper case; empty means any.
     package var systems: Set<String>

@@ -39,9 +39,9 @@ extension AuthHandler {
         )
     }
 
-    /// Limits mail to people who did not request it. The reset of a forgotten password is exempt:
-    /// its address was verified before. Other people therefore cannot block a reset by using up the
-    /// limit.
+    /// Limits the codes sent to one address per hour, because the address may belong to somebody
+    /// who did not request them. The reset of a forgotten password is exempt: its address was
+    /// verified before. Other people therefore cannot block a reset by using up the limit.
     ///
     /// - Throws: `auth.blocked` after too many codes to the address, whichever account requested
     ///   them.
@@ -85,7 +85,8 @@ extension AuthHandler {
     /// Answers `AUTH_CHECK_EMAIL` (110).
     ///
     /// - Throws: `track.not.found`, `error.code.expired`.
-    /// - Returns: `error.code.wrong`, after counting it.
+    /// - Returns: the reply, or `error.code.wrong`, which is not thrown, so that the store keeps
+    ///   the count of wrong codes.
     /// - Note: A command.
     func authCheckEmail(
         _ request: AuthCheckEmailRequest,
@@ -115,7 +116,8 @@ extension AuthHandler {
     }
 
     /// - Throws: `error.code.expired`.
-    /// - Returns: `error.code.wrong`, after counting it.
+    /// - Returns: nil if the code is right; otherwise `error.code.wrong`, after counting the wrong
+    ///   code.
     private func refusal(
         of code: String,
         on track: Track,
@@ -140,7 +142,8 @@ extension AuthHandler {
     ///
     /// - Throws: `track.not.found`, `login.blocked`, `not.allowed` without an address,
     ///   `auth.blocked` for too many codes, `error.code.expired`.
-    /// - Returns: `error.code.wrong`, after counting it.
+    /// - Returns: the reply, or `error.code.wrong`, which is not thrown, so that the store keeps
+    ///   the count of wrong codes.
     /// - Note: A command.
     func authLoginRestorePassword(
         _ request: AuthLoginRestorePasswordRequest,

@@ -65,7 +65,7 @@ extension AuthHandler {
         return secret
     }
 
-    /// Returns a track of the caller's own session.
+    /// Returns a track for password settings that the caller's session opened.
     ///
     /// - Throws: `track.not.found`.
     func settings(
@@ -163,8 +163,8 @@ extension AuthHandler {
     /// Returns the password to hash before a command runs. The hasher runs outside the command,
     /// because hashing takes long.
     ///
-    /// - Returns: nil when the command carries no password, or when the handler will refuse it for
-    ///   another reason.
+    /// - Returns: nil when the command needs no hash: it carries no password, or its outcome does
+    ///   not depend on the hash.
     func passwordToHash(
         of request: CommandRequest,
         from requester: Requester,
@@ -209,7 +209,8 @@ extension AuthHandler {
         }
     }
 
-    /// Returns the number of wrong passwords within the last hour.
+    /// Returns the number of wrong passwords since the first one; 0 if the first one is over an
+    /// hour old.
     ///
     /// - Throws: `auth.blocked` after too many wrong passwords.
     private func tries(of second: PasswordRecord, now: Int64) throws -> Int {
@@ -222,7 +223,8 @@ extension AuthHandler {
         return tries
     }
 
-    /// Returns nil when the password is correct. Counts wrong passwords across all tracks.
+    /// Returns nil when the password is correct, otherwise `error.password.wrong`. Counts wrong
+    /// passwords across all tracks.
     ///
     /// - Parameter given: the hash of `password`; nil when nothing was hashed.
     /// - Throws: `auth.blocked` after too many wrong passwords, `track.not.found` when the password
@@ -253,8 +255,9 @@ extension AuthHandler {
 
     /// Answers `AUTH_CHECK_PASSWORD` (113).
     ///
-    /// - Throws: `track.not.found`, `not.allowed` without a password, `auth.blocked`.
-    /// - Returns: `error.password.wrong`, after counting it.
+    /// - Throws: `track.not.found`, `not.allowed` when the account has no password, `auth.blocked`.
+    /// - Returns: the reply, or `error.password.wrong`, which is not thrown, so that the store
+    ///   keeps the count of wrong passwords.
     /// - Note: A command.
     func authCheckPassword(
         _ request: AuthCheckPasswordRequest,
@@ -396,7 +399,8 @@ extension AuthHandler {
     /// Answers `AUTH_LOGIN_CHECK_PASSWORD` (115).
     ///
     /// - Throws: `track.not.found`, `login.blocked`, `auth.blocked`.
-    /// - Returns: `error.password.wrong`, after counting it.
+    /// - Returns: the reply, or `error.password.wrong`, which is not thrown, so that the store
+    ///   keeps the count of wrong passwords.
     /// - Note: A command.
     func authLoginCheckPassword(
         _ request: AuthLoginCheckPasswordRequest,

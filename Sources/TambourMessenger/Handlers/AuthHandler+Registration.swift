@@ -115,7 +115,7 @@ extension Limits {
 }
 
 extension Tokens {
-    /// Returns the form in which the store holds the code of an invitation.
+    /// Returns the hash that the store keeps instead of an invitation's code.
     static func hash(_ code: InvitationCode) -> [UInt8] { hash(code.symbols) }
 
     /// Makes the code of a new invitation.

@@ -11,10 +11,10 @@ struct AuthHandler: Sendable {
     var registration = RegistrationPolicy.open
     /// How many people each user may invite within `invitationsKeptDays`; 0 for none.
     var userInvitations = 0
-    /// Whether another code can be delivered.
+    /// Returns whether another code can be queued for delivery.
     let hasRoomForCodes: @Sendable () -> Bool
     let sync: LoginSync
-    /// The sessions of a user that are connected now.
+    /// Returns the sessions of a user that have a connection now.
     var connectedSessions: @Sendable (UserID) -> Set<SessionID> = { _ in [] }
     private static let codeWindowMs: Int64 = 3_600_000
     /// How long clients should wait before they request another code.
@@ -115,9 +115,9 @@ struct AuthHandler: Sendable {
     /// Answers `AUTH` (18): returns a login token for a known phone, and a registration token for a
     /// new phone.
     ///
-    /// A client of the dialect tamtam gets a token for `AUTH_CONFIRM` instead, which then returns
-    /// its login token. The handler counts wrong codes, so the refusal of a wrong code writes to
-    /// the store.
+    /// A client of the dialect tamtam gets a token for `AUTH_CONFIRM` instead, and `AUTH_CONFIRM`
+    /// returns the login token. The handler counts wrong codes, so the refusal of a wrong code
+    /// writes to the store.
     /// - Throws: `error.code.expired` for an unknown, old or used-up request, `login.blocked`.
     /// - Note: A command.
     func auth(
@@ -176,7 +176,8 @@ struct AuthHandler: Sendable {
     /// Returns the code request behind a token, if the code matches.
     ///
     /// - Throws: `error.code.expired`.
-    /// - Returns: `error.code.wrong`, after counting it.
+    /// - Returns: the code request, or `error.code.wrong`, which is not thrown, so that the store
+    ///   keeps the count of wrong codes.
     func checked(
         _ code: String,
         of token: String,

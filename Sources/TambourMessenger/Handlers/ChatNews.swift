@@ -47,8 +47,8 @@ extension WriteTransaction {
 
     /// Pushes a new or changed message to the members.
     ///
-    /// A push is encoded once for all recipients. Members who cannot see the answered message get a
-    /// separate push without the link instead.
+    /// A push is encoded once for all recipients. Members who cannot see the answered message
+    /// instead get a separate push without the link to it.
     /// - Parameters:
     ///   - original: the answered message.
     ///   - readers: the users who can see an edited message; nil for a new message, which goes to
@@ -116,8 +116,8 @@ extension WriteTransaction {
         return own
     }
 
-    /// Pushes the reaction counters of a message to the users who see it. The push omits each
-    /// receiver's own reaction.
+    /// Pushes the reaction counters of a message to all users who see the message, except `user`.
+    /// The push omits each receiver's own reaction.
     func tell(
         _ counters: ReactionInfo,
         of record: MessageRecord,
@@ -135,8 +135,8 @@ extension WriteTransaction {
         emit(.push(.notifMsgReactionsChanged(changed), to: others, except: nil))
     }
 
-    /// Pushes the votes in a poll to the users who see its message. The push omits each receiver's
-    /// own vote.
+    /// Pushes the votes in a poll to all users who see the poll's message, except `user`. The push
+    /// omits each receiver's own vote.
     func tellPoll(of record: MessageRecord, in chat: ChatState, but user: UserID) throws {
         let others = try readers(of: record.id, in: chat, but: user)
         guard !others.isEmpty else { return }
@@ -174,11 +174,12 @@ extension WriteTransaction {
         return others
     }
 
-    /// Notifies the members of deleted messages, at most `maxIDsPerRequest` in a push.
+    /// Pushes the deletion of messages to the members, at most `maxIDsPerRequest` ids in a push.
     ///
-    /// A member whose history begins later receives only the ids of messages after that point; a
-    /// message id contains its time. When the histories begin at more than `fanOutMembers` points,
-    /// neighbouring points share a push, which bounds the number of pushes.
+    /// A member whose history begins later receives only the ids after that point, because an id
+    /// reveals the time of its message. When the histories begin at more than `fanOutMembers`
+    /// points, neighbouring points share a push from the earliest of them on, which bounds the
+    /// number of pushes.
     func tellDeleted(
         _ deleted: [MessageID],
         in chat: ChatState,
@@ -309,9 +310,9 @@ extension WriteTransaction {
         return (chat, own, previous)
     }
 
-    /// Notifies all members of a group of its new members. In a channel, notifies only the new
-    /// members. The members of a channel are not revealed, and an arrival is not worth a message to
-    /// all of them.
+    /// Tells the whole group about its new members. In a channel, notifies only the new members:
+    /// the members of a channel are not revealed, and an arrival is not worth a message to all of
+    /// them.
     func tellArrival(
         of added: [UserID],
         _ event: Attach,

@@ -12,7 +12,7 @@ struct ChatsHandler: Sendable {
     var changesUnknown: Int64 = 0
 
     /// Answers `CHAT_INFO` (48): returns the requested chats. Omits chats of which the caller is
-    /// not a member.
+    /// not a member, and chats that do not fit the reply.
     ///
     /// - Note: A query.
     func chatInfo(
@@ -34,8 +34,8 @@ struct ChatsHandler: Sendable {
         }
     }
 
-    /// Answers `CHAT_HISTORY` (49): returns `backward` messages at or before `from`, and `forward`
-    /// messages after it.
+    /// Answers `CHAT_HISTORY` (49): returns at most `backward` messages at or before `from`, and at
+    /// most `forward` messages after it.
     ///
     /// - Throws: `chat.not.found` (also when not a member), `proto.payload` for negative counts.
     /// - Note: A query.
@@ -140,16 +140,16 @@ struct ChatsHandler: Sendable {
             last = change
         }
         guard let newest = changes.last, newest != last else { return reply }
-        // More changes may still appear in a millisecond after `time`, so the cursor stays before
-        // such a millisecond.
+        // The cursor must not pass `time`, because more changes may still appear at a later commit
+        // time.
         (reply.time, reply.messageID) =
             last.time <= time ? (last.time, last.message) : (time, MessageID(.max))
         return reply
     }
 
     /// Returns the messages that the caller has scheduled in a chat, the earliest first. Ignores
-    /// the request's anchor and counts. When the reply has no room left for a message that is
-    /// answered, returns the answer without it.
+    /// the request's anchor and counts. When the reply has no room left for the message that a
+    /// scheduled message answers, omits that answered message.
     private func delayed(
         _ id: ChatID,
         of caller: Caller,
@@ -263,9 +263,9 @@ struct ChatsHandler: Sendable {
         return ChatCursor(before: marker)
     }
 
-    /// Answers `CHAT_SUBSCRIBE` (75): starts or ends a subscription. For a chat this is only a
-    /// hint, because its pushes are sent anyway. Pushes of comments are sent only to connections
-    /// that have opened the comments.
+    /// Answers `CHAT_SUBSCRIBE` (75): starts or ends a subscription. For a dialog, the connection
+    /// starts to follow the partner's presence. The pushes of a chat need no subscription. Pushes
+    /// of comments are sent only to connections that have opened the comments.
     ///
     /// - Throws: `chat.not.found`, `not.found`.
     /// - Note: A query.
@@ -343,7 +343,7 @@ struct ChatsHandler: Sendable {
         return ChatPinSetVisibilityReply()
     }
 
-    /// Answers `CHAT_HIDE` (196): hides a chat until its next message.
+    /// Answers `CHAT_HIDE` (196): hides a chat until its next message, or shows it again.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A command.

@@ -40,8 +40,8 @@ struct ContactsHandler: Sendable {
 
     /// Answers `CONTACT_INFO_BY_PHONE` (46).
     ///
-    /// - Throws: `user.not.found` for an unassigned or malformed phone number, or a blocked
-    ///   account.
+    /// - Throws: `user.not.found` for an unassigned or malformed phone number, a blocked account,
+    ///   or a user whom the caller may not find by phone.
     /// - Note: A query.
     func contactInfoByPhone(
         _ request: ContactInfoByPhoneRequest,
@@ -190,9 +190,10 @@ struct ContactsHandler: Sendable {
 
     // MARK: - Changing
 
-    /// Answers `CONTACT_UPDATE` (34): adds, renames, removes, blocks or unblocks.
+    /// Answers `CONTACT_UPDATE` (34): adds, renames or removes a contact, or blocks or unblocks a
+    /// user.
     ///
-    /// To add a user, the id is not enough: the caller must be able to see the user.
+    /// Knowing a user's id is not enough: the caller must be able to see the user.
     /// - Throws: `user.not.found`, also for a user whom the caller may not see, and for renaming a
     ///   user who is not a contact; `not.allowed` for the caller's own id; `proto.payload` for too
     ///   many contacts or blocked users.
@@ -265,8 +266,8 @@ struct ContactsHandler: Sendable {
         )
     }
 
-    /// Answers `SYNC` (21): adds the phone-book entries that have an account as contacts, up to the
-    /// limits. A contact that does not fit the reply appears only in `phones`; the next LOGIN
+    /// Answers `SYNC` (21): adds to the contacts each phone-book entry that has an account, up to
+    /// the limits. A contact that does not fit the reply appears only in `phones`; the next LOGIN
     /// contains it in full.
     ///
     /// - Note: A command.

@@ -7,7 +7,7 @@ struct DraftsHandler: Sendable {
     let limits: Limits
     let clock: CommitClock
 
-    /// The names of a draft: its key in the store, and the chat and user ids that its owner sees.
+    /// Identifies a draft: its key in the store, and the chat or user id that its owner sees.
     private struct Target {
         let place: ChatPlace
         /// Nil for a dialog that has not begun.
@@ -15,8 +15,8 @@ struct DraftsHandler: Sendable {
         let userID: UserID?
     }
 
-    /// Answers `DRAFT_SAVE` (176): replaces the draft of a chat. A draft with neither text nor
-    /// an answered message is discarded.
+    /// Answers `DRAFT_SAVE` (176): replaces the draft of a chat. A request with neither text nor an
+    /// answered message discards the draft.
     ///
     /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` without a chat and for too
     ///   many drafts, `too.many.requests` for more text in one millisecond than fits a LOGIN.
@@ -109,8 +109,8 @@ struct DraftsHandler: Sendable {
     }
 
     /// Limits the drafts with the same commit time to the size that fits one LOGIN, because a LOGIN
-    /// never splits a commit time. On refusal the commit clock advances, so the caller's retry
-    /// succeeds.
+    /// never splits the drafts of one commit time. On refusal the commit clock advances, so the
+    /// caller's retry succeeds.
     private func requireRoomInCommit(for caller: Caller, _ tx: WriteTransaction) throws {
         let saved = try tx.reader.draftBytes(of: caller.userID, savedAt: tx.ct)
         guard saved > limits.maxReplyBytes / 8 else { return }
@@ -124,8 +124,8 @@ struct DraftsHandler: Sendable {
         tx.emit(.push(.notifDraftDiscard(push), to: [caller.userID], except: caller.connectionID))
     }
 
-    /// - Parameter isDiscarding: whether the draft is discarded. A draft can be discarded even if
-    ///   its user is no longer reachable.
+    /// - Parameter isDiscarding: whether the draft is discarded, which is possible even if the
+    ///   dialog partner is no longer reachable.
     private func target(
         _ chatID: ChatID?,
         _ userID: UserID?,

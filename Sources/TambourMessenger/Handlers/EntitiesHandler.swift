@@ -137,7 +137,7 @@ struct EntitiesHandler: Sendable {
     /// separately.
     ///
     /// - Throws: `proto.payload` for an invalid id or value; in this case no change is applied.
-    /// - Note: A command, `objectOperationsPerStep` operations at a time.
+    /// - Note: A command in steps of at most `objectOperationsPerStep` operations.
     func objPush(
         _ request: ObjPushRequest,
         from caller: Caller,
@@ -468,10 +468,10 @@ extension EntitySchema.Kind {
 }
 
 extension EntityResult {
-    /// An upper estimate of the wire size in bytes, without the entities in the result.
+    /// An upper bound for the wire size in bytes of a result without its entities.
     fileprivate static let leastWireSize = 200
 
-    /// An upper estimate of the wire size in bytes of the entities in the result.
+    /// An upper bound for the wire size in bytes of the entities in the result.
     fileprivate var copiesWireSize: Int {
         let copies: [Entity?] =
             switch first {

@@ -10,10 +10,10 @@ struct EntityChanges {
 
 /// Deletes the descendants of deleted entities, in steps.
 ///
-/// There may be a million descendants. The deleting command removes one step of them and records
-/// the rest in `object_purge`. The engine continues between other commands, also after a restart.
-/// Until the purge ends, readers see tombstones and changes are refused, as if all descendants were
-/// deleted.
+/// There may be a million descendants. The deleting command deletes a first part of them and
+/// records the rest in `object_purge`. The engine continues between other commands, also after a
+/// restart. Until the purge ends, readers see tombstones and changes are refused, as if all
+/// descendants were deleted.
 struct EntityPurger: Sendable {
     private let limits: Limits
     private let schema: EntitySchema

@@ -11,7 +11,8 @@ struct GroupsHandler: Sendable {
 
     // MARK: - Members
 
-    /// Answers `CHAT_MEMBERS_UPDATE` (77): adds or removes members, grants or revokes rights.
+    /// Answers `CHAT_MEMBERS_UPDATE` (77): adds or removes members, grants or revokes rights,
+    /// decides requests to join, or bans commenters.
     ///
     /// - Throws: `chat.not.found`, `user.not.found`, `not.allowed`, also for an unsupported kind of
     ///   member, `proto.payload` for an empty list of users, too many members and invalid values.
@@ -509,7 +510,7 @@ struct GroupsHandler: Sendable {
         return ChatClearReply(chat: cleared)
     }
 
-    /// Answers `CHAT_DELETE` (52): deletes a group or channel, or leaves it.
+    /// Answers `CHAT_DELETE` (52): deletes a group or channel for everybody, or only leaves it.
     ///
     /// - Throws: `chat.not.found`, `not.allowed`.
     /// - Note: A command.

@@ -76,8 +76,8 @@ extension MessagesHandler {
     /// Returns the event that the caller is typing a comment, for the connections that have opened
     /// the comments.
     ///
-    /// - Returns: nil when nobody is notified: the caller may not comment, or the channel has too
-    ///   many members to find the receivers.
+    /// - Returns: nil when nobody is notified: the caller may not comment, or the channel has more
+    ///   than `maxGroupMembers` members, too many to look up the receivers.
     func typing(
         _ request: MsgTypingRequest,
         under post: MessageID,
@@ -99,8 +99,8 @@ extension MessagesHandler {
         return .push(.notifTyping(push), to: readers, except: caller.connectionID)
     }
 
-    /// Answers `MSG_GET_COMMENTS_INFO` (91): returns information about the comments on the
-    /// requested posts. Omits posts that are unknown or hidden from the caller.
+    /// Answers `MSG_GET_COMMENTS_INFO` (91): returns the number of comments on each requested post.
+    /// Omits posts that are unknown or hidden from the caller.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
@@ -119,8 +119,8 @@ extension MessagesHandler {
         )
     }
 
-    /// Answers `MSG_DELETE_USER_COMMENTS` (94): deletes the newest comments at once, the rest in
-    /// later steps.
+    /// Answers `MSG_DELETE_USER_COMMENTS` (94): deletes a user's comments on a post, or a user's
+    /// messages in a chat: the newest at once, the rest in later steps.
     ///
     /// - Throws: `chat.not.found`, `not.found`, `not.allowed`.
     /// - Note: A command.
@@ -141,8 +141,8 @@ extension MessagesHandler {
 }
 
 extension WriteTransaction {
-    /// Deletes the messages of some users in a chat or under a post, for everybody. It deletes the
-    /// newest messages at once, the rest in later steps.
+    /// Deletes the messages of some users in a chat or under a post, for everybody. The newest
+    /// messages are deleted at once, the rest in later steps.
     ///
     /// Skips users who have never commented on the post, to avoid a useless sweep of its comments.
     func deleteMessages(

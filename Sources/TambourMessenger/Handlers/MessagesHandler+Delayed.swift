@@ -61,8 +61,8 @@ extension MessagesHandler {
         return try reply(with: stored, in: target.chat, in: tx)
     }
 
-    /// Refuses a message if the chat's scheduled messages would exceed half a reply. The other half
-    /// is for the messages that they answer.
+    /// Refuses a message beyond `maxDelayedPerChat`, or if the chat's scheduled messages would
+    /// exceed half a reply. The other half is for the messages that the scheduled messages answer.
     private func requireRoom(
         for record: DelayedRecord,
         beside others: (count: Int, bytes: Int)
@@ -221,7 +221,7 @@ extension MessagesHandler {
             return
         }
         var chat = target.chat
-        // If the sender has sent a message with the same `cid` in the meantime, it is the same
+        // A message with the same `cid` that the sender has sent in the meantime is the same
         // message.
         let isSent =
             try chat.map {
@@ -252,8 +252,8 @@ extension MessagesHandler {
         try tell(record.sender, record.place, gone: [record.id], except: nil, in: tx)
     }
 
-    /// Notifies the sender's other sessions that a scheduled message was stored, failed, or was
-    /// removed.
+    /// Notifies the sender's sessions, except `connection`, that a scheduled message was stored,
+    /// failed, or is no longer scheduled.
     private func tell(
         _ sender: UserID,
         _ place: ChatPlace,

@@ -110,7 +110,8 @@ extension MessagesHandler {
 
     /// Answers `MSG_DELETE_RANGE` (92): deletes for everybody the messages sent between two times.
     ///
-    /// Users who may clear the history delete all messages, other users only their own.
+    /// Users who may clear the history for everybody delete all messages, other users only their
+    /// own.
     /// - Throws: `chat.not.found`, `not.allowed` for readers of a channel, `proto.payload` for an
     ///   invalid range of times or a range with more than `maxDeletedRange` messages.
     /// - Note: A command, `deletedPerStep` messages at a time.

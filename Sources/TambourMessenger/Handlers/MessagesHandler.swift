@@ -12,8 +12,8 @@ struct MessagesHandler: Sendable {
     let preview: @Sendable (Int64) -> Attach?
 
     /// Answers `MSG_SEND` (64): stores the message once and pushes it to every other connection of
-    /// every member. Without a chat, creates the group or channel that its CONTROL attachment
-    /// describes.
+    /// every member. A request without a chat and a user creates the group or channel that the
+    /// message's CONTROL attachment describes.
     ///
     /// A repeated `cid` from the same device is a retry after a lost reply: it returns the first
     /// result. If the caller no longer sees that message, the result contains only its id.
@@ -64,8 +64,8 @@ struct MessagesHandler: Sendable {
         {
             return try reply(with: first, in: target.chat, in: tx)
         }
-        // This also covers a retry whose time has passed. A request without a time is not a retry;
-        // it sends the message now.
+        // A retry of a scheduled message that was deleted, even if its time has passed in the
+        // meantime. A request without a time is not a retry; it sends the message now.
         if message.delayedAttributes != nil,
             let id = try tx.reader.deletedDelayed(
                 cid: message.cid,
@@ -209,8 +209,8 @@ struct MessagesHandler: Sendable {
         return (chat, own, previous)
     }
 
-    /// Limits the number of dialogs that a user begins with people who do not have the user as a
-    /// contact.
+    /// Limits how many dialogs a user begins. A dialog with somebody who has the user as a contact
+    /// is never refused.
     ///
     /// - Throws: `too.many.requests` after `maxNewDialogsPerHour` new dialogs within an hour.
     private func requireRoom(
@@ -448,7 +448,7 @@ struct MessagesHandler: Sendable {
     // MARK: - Reading
 
     /// Answers `MSG_GET` (71): returns the requested messages. Omits deleted, hidden and unknown
-    /// messages.
+    /// messages, and messages that do not fit the reply.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
@@ -490,7 +490,8 @@ struct MessagesHandler: Sendable {
         }
     }
 
-    /// Answers `MSG_TYPING` (65): notifies the other members. It does not change the store.
+    /// Answers `MSG_TYPING` (65): tells the other members that the caller is typing. Changes
+    /// nothing in the store.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
@@ -504,7 +505,8 @@ struct MessagesHandler: Sendable {
         return answer
     }
 
-    /// - Returns: nil in a channel and in a dialog that has not begun, where typing is not pushed.
+    /// - Returns: nil where typing is not pushed: in a channel, in a dialog that has not begun, and
+    ///   to a partner whom the caller has blocked.
     private func typing(
         _ request: MsgTypingRequest,
         from caller: Caller,

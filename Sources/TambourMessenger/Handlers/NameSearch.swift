@@ -7,8 +7,8 @@ import TambourStore
 ///
 ///     rows, 42 bits | people, 10 bits | chats, 10 bits | in chats, 1 bit
 ///
-/// `rows` counts the words of names, or of chats, that earlier pages have examined. `people` and
-/// `chats` count the results that they returned.
+/// `rows` counts the index rows that earlier pages have examined: words of people's names, or of
+/// chats once `isInChats` is set. `people` and `chats` count the results of earlier pages.
 struct NameCursor: Equatable {
     private static let countBits: Int64 = 10
     private static let maxCount = (1 << 10) - 1
@@ -53,7 +53,7 @@ struct NameSearch {
     /// The results, each with the cursor that continues after it.
     private(set) var found: [(result: Result, next: NameCursor)] = []
     private(set) var cursor: NameCursor
-    /// Whether the budget ran out before the end.
+    /// Whether the budget ran out before the search was complete.
     private(set) var isCut = false
     private var budget: ScanBudget
     private var byPhone: UserID?

@@ -102,7 +102,7 @@ struct PollsHandler: Sendable {
     }
 
     /// Answers `GET_POLL_UPDATES` (306): returns the state of the requested polls. Omits polls that
-    /// the caller does not see.
+    /// the caller does not see, and polls that do not fit the reply.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.

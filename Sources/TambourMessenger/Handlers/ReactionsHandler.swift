@@ -77,8 +77,8 @@ struct ReactionsHandler: Sendable {
         return record
     }
 
-    /// Stores a change and pushes the counters. The caller's devices also receive the caller's own
-    /// reaction.
+    /// Stores the change of a reaction and pushes the new counters. The caller's devices also
+    /// receive the caller's own reaction.
     private func set(
         _ reaction: Text?,
         before: Text?,
@@ -209,7 +209,8 @@ struct ReactionsHandler: Sendable {
     }
 
     /// Answers `CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID` (258): returns the reaction settings of the
-    /// requested chats. Omits chats of which the caller is not a member.
+    /// requested chats. Omits chats of which the caller is not a member, and chats that do not fit
+    /// the reply.
     ///
     /// - Note: A query.
     func chatReactionsSettingsGetByChatId(

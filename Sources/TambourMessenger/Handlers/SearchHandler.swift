@@ -155,7 +155,7 @@ struct SearchHandler: Sendable {
         )
     }
 
-    /// The messages of a page that fit the reply, and the id of the last examined message.
+    /// The messages of a page that fit the reply, and the id up to which the page is complete.
     private struct AttachedMessages {
         var messages: [Message] = []
         var reached: MessageID?

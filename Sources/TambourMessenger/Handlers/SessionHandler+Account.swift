@@ -4,9 +4,9 @@ import TambourStore
 
 /// Sessions, erasure of the account, and the service's banners.
 extension SessionHandler {
-    /// Answers `SESSIONS_CLOSE` (97): closes one or all other sessions of the caller. Logins in
-    /// progress end too, because an intruder with one of the devices may have approved a login or
-    /// read a code.
+    /// Answers `SESSIONS_CLOSE` (97): closes one of the caller's other sessions, or all of them.
+    /// Logins in progress end too, because an intruder with one of the devices may have approved a
+    /// login or read a code.
     ///
     /// The reply repeats the caller's own token, because one client treats a missing token as a
     /// failure.

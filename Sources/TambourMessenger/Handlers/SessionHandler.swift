@@ -100,7 +100,7 @@ struct SessionHandler: Sendable {
             SettingRules.size(of: user) - SettingRules.size(of: settings)
             + chats.reduce(0) { $0 + ($1.after?.bytes.count ?? 0) - ($1.before?.bytes.count ?? 0) }
         // Accounts that are older than the limit may exceed it. They may still change and remove
-        // settings.
+        // settings, as long as the total does not grow.
         if growth > 0 {
             let bytes = try tx.reader.settingsBytes(of: caller.userID) + growth
             guard bytes <= limits.maxSettingsBytes else {

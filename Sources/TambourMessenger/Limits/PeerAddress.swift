@@ -1,7 +1,7 @@
 import Glibc
 import TambourProtocol
 
-/// A peer's address for limits. Two peers that share a limit have equal addresses.
+/// A peer's address, as limits count it. Two peers that share a limit have equal addresses.
 ///
 /// For IPv4 it is the whole address. For IPv6 it is the first 64 bits, because a host usually
 /// controls all addresses of its /64. An IPv4 address written as IPv6 (`::ffff:10.0.0.1`) equals

@@ -116,8 +116,8 @@ package final class RateLimiter: Sendable {
             if slots[place].fullAt <= now { forget(place) } else { hand = place + 1 }
         }
 
-        /// Forgets the bucket that is full first among the next slots. Its owner gains the fewest
-        /// units.
+        /// Among the next slots, forgets the bucket that will be full soonest, because its owner
+        /// gains the fewest units.
         private mutating func makeRoom() {
             var nearest: Int?
             for _ in 0..<Self.sampledForRoom {
@@ -182,7 +182,7 @@ package final class RateLimiter: Sendable {
         state = Mutex(State(users: buckets, addresses: buckets))
     }
 
-    /// Takes units out of a bucket, at most its whole capacity.
+    /// Takes units out of a bucket. More units than the bucket's capacity count as the capacity.
     ///
     /// - Returns: nil on success; otherwise the milliseconds until the units are available. In this
     ///   case no units are taken.

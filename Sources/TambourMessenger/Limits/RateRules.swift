@@ -1,7 +1,7 @@
 package import TambourProtocol
 
 /// Determines the price of a request and the bucket that pays it, from the specification's table
-/// and from the request's form.
+/// and, for some requests, from their content.
 package enum RateRules {
     package struct Charge: Equatable, Sendable {
         package let bucket: RateBucket
@@ -46,8 +46,8 @@ package enum RateRules {
         bytes / max(1, limits.replyBytesPerRow)
     }
 
-    /// Returns the price, in units of `read`, of the rows that a query read beyond the rows that
-    /// its base price covers.
+    /// Returns the additional price of a query that read more rows than its base price covers, in
+    /// units of `read`.
     ///
     /// The price of a search covers all the rows that it may read.
     package static func units(

@@ -77,7 +77,7 @@ package struct AdminFilter: Equatable, Sendable {
         return value
     }
 
-    /// Returns whether `text` contains the filter's value.
+    /// Returns whether `text` contains the filter's value, or the filter has no value for `key`.
     func matches(_ key: Key, _ text: String) -> Bool {
         guard let part = values[key] else { return true }
         return text.lowercased().contains(part.lowercased())

@@ -2,7 +2,7 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// An announcement as the administrator asks for it.
+/// An administrator's request for an announcement.
 package struct AnnouncementRequest: Equatable, Sendable {
     package let text: String
     /// The user who owns the channel that the first announcement creates: a phone or a user id.
@@ -32,8 +32,8 @@ extension AdminService {
 
     /// Adds everybody to the channel of announcements and posts a text there.
     ///
-    /// The request is stored first, so the server finishes it after a crash. The same request again
-    /// then continues the first one.
+    /// The request is stored first, so the server finishes it after a crash. Repeating the same
+    /// request then continues the stored one.
     func announce(_ request: AnnouncementRequest, _ output: (String) throws -> Void) throws {
         let text = Text(request.text)
         try requireFits(request)
@@ -86,7 +86,7 @@ extension AdminService {
         }
     }
 
-    /// Stores the announcement, unless the same text waits already.
+    /// Stores the announcement, unless the same text is already waiting.
     ///
     /// - Returns: the channel of announcements, which the first announcement creates.
     private static func store(

@@ -9,7 +9,8 @@ extension AdminService {
     static let dayMs: Int64 = 86_400_000
     private static let shownMembers = 100
 
-    /// Reads pages until enough lines are found or no row is left. Each page has its own snapshot.
+    /// Reads rows page by page and prints their lines, until the filter's limit is reached or no
+    /// row is left. Each page has its own snapshot.
     ///
     /// - Parameters:
     ///   - first: the id to begin after.

@@ -6,8 +6,8 @@ extension AdminService {
     /// Prints each table's rows, bytes and growth, then the size of a message. Stores the sizes
     /// under today's date.
     ///
-    /// - Parameter days: the least age of the stored sizes from which growth is counted. These are
-    ///   the newest sizes of at least this age, or the oldest sizes if none is old enough.
+    /// - Parameter days: growth is counted from the newest stored sizes that are at least this many
+    ///   days old, or from the oldest stored sizes if none are that old.
     func stats(since days: Int, _ output: (String) throws -> Void) throws {
         guard days > 0 else { throw Failure(description: "since: a day or more") }
         let today = backend.environment.wallMs() / Self.dayMs

@@ -32,7 +32,7 @@ extension AdminBackend {
     package var servesClients: Bool { false }
 }
 
-/// The admin commands. They are the same through the admin socket and on a store without a server.
+/// The admin commands. The same code serves the admin socket and a store without a server.
 package struct AdminService: Sendable {
     /// The failure of a command, described for the administrator.
     package struct Failure: Error, CustomStringConvertible {
@@ -53,7 +53,7 @@ package struct AdminService: Sendable {
         }
     }
 
-    /// The requests, as words on the admin socket.
+    /// An admin command. `words` is its form on the admin socket.
     package enum Request: Sendable {
         case createUsers(count: Int, firstPhone: Int64)
         case users(AdminFilter)

@@ -15,7 +15,7 @@ struct Announcer: Sendable {
         case more
         /// This step posted the text.
         case posted
-        /// The owner of the channel is being erased. The text is posted by the next owner.
+        /// The owner of the channel is being erased. The next owner posts the text.
         case hasNoOwner
         /// The channel was deleted, so the announcement was given up.
         case hasNoChannel

@@ -1,7 +1,7 @@
 import Synchronization
 import TambourProtocol
 
-/// Durations that apps measure and report with LOG, in a histogram for each kind of span and app
+/// Durations that apps measure and report with LOG: one histogram for each pair of span and app
 /// version. The server keeps no event, user, session or time of day, and no client text becomes a
 /// label.
 package final class ClientTimings: Sendable {

@@ -20,7 +20,7 @@ package enum LinkPreviewOutcome: String, Sendable {
     case found, nothing, failed
     /// The cache had the answer.
     case kept
-    /// Too many lookups wait.
+    /// Too many lookups wait or run, or the server stops.
     case busy
 }
 
@@ -44,14 +44,14 @@ package final class ServerMetrics: Sendable {
     package let repliesOverLimit = Counter()
     package let pushesOverLimit = Counter()
     package let bytesIn = Counter()
-    /// Connections closed before login because file descriptors ran out, or because their address
-    /// had too many connections.
+    /// Connections closed before login because file descriptors ran short.
     package let strangersClosedForRoom = Counter()
+    /// Connections closed before login because their address had too many connections.
     package let strangersClosedForAddress = Counter()
     package let connectionsRefused = Counter()
     package let acceptPauses = Counter()
     package let passwordsHashed = Counter()
-    /// Requests for a login code for phones that may not register.
+    /// Requests for a login code for a phone that may not register.
     package let codesWithheld = Counter()
     package let timings: ClientTimings
     package let queueTimes = QueueTimes()

@@ -8,7 +8,7 @@ package import TambourStore
 /// A user is online while at least one live session is interactive. The offline state is pushed
 /// after `presenceOfflineDelayMs`, so that a short reconnect causes no pushes. If the user returns
 /// soon after the offline push, the online push follows only after another delay. A session follows
-/// its most recent dialog partners and the partners whose dialogs it opens.
+/// its user's most recent dialog partners and the partners whose dialogs the client opens.
 package final class PresenceRegistry: Sendable {
     fileprivate struct User {
         var interactive = 0
@@ -126,8 +126,8 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// Records a login that is not interactive. It is not pushed, but other users see it at their
-    /// next login.
+    /// Records a login that is not interactive. It is not pushed; other users see the new last-seen
+    /// time at their next login.
     func noted(_ id: UserID, wall: Int64) {
         state.withLock { state in
             var user = state.users[id] ?? User()
@@ -164,7 +164,7 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// Stores the user's new state, and returns the push to send now.
+    /// Stores the user's new state, and returns the push to send now, if any.
     private func tell(_ id: UserID, _ user: inout User, _ state: inout State) -> Event? {
         defer { state.users[id] = user }
         guard user.isOnline != user.isToldOnline, !user.isResting else { return nil }

@@ -7,7 +7,7 @@ enum AttachRules {
     ///
     /// - Parameters:
     ///   - pollID: the id of a new poll.
-    ///   - old: the message whose attachments are replaced.
+    ///   - old: the message whose attachments are replaced; nil for a new or a scheduled message.
     ///   - preview: looks up the preview of a SHARE.
     ///   - account: looks up the user of a CONTACT. Also returns nil for a user whom the sender may
     ///     not see.

@@ -21,8 +21,8 @@ enum ElementRules {
     /// Returns the stored form of the elements; nil when the text has no formatting.
     ///
     /// - Parameter path: the field that an error names.
-    /// - Throws: `proto.payload` for attributes over `maxElementAttributesBytes`. A LINK may carry
-    ///   the longest address that the reader accepts.
+    /// - Throws: `proto.payload` for attributes over `maxElementAttributesBytes`. A LINK is exempt:
+    ///   decoding limits its attributes to `maxLinkAttributesBytes`.
     static func packed(
         _ elements: [Element],
         for text: Text,

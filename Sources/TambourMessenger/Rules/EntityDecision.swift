@@ -10,8 +10,8 @@ package enum EntityDecision: Hashable, Sendable {
     case replayed(EntityResult)
     case conflict(EntityResult.ConflictKind, server: Entity?)
     case rejected(EntityRefusal)
-    /// The operation was not tried, because it depends on the failed operation with this `opID`.
-    /// The operation's own `opID` means that it cannot be tried now and the device retries it.
+    /// The operation was not tried, because it depends on the failed operation with this `opID`. If
+    /// this is the operation's own `opID`, it cannot be tried now, and the device retries it.
     case skipped(because: Int64)
 
     /// The result on the wire.

@@ -4,7 +4,7 @@ package import TambourStore
 /// Decides about one change of an entity by a device. The device may have made the change offline
 /// and long ago.
 ///
-/// For each operation in turn, the caller reads the situation and writes the decision, all in one
+/// For each operation in turn, the caller reads the situation and writes the decision in the same
 /// transaction.
 package struct EntityRules: Sendable {
     package let schema: EntitySchema
@@ -34,8 +34,9 @@ package struct EntityRules: Sendable {
         package var device: Int64
         /// The id that a new entity gets.
         package var newID: Int64
-        /// Unix milliseconds, by the server's clock and by the device's.
+        /// The time by the server's clock, Unix milliseconds.
         package var now: Int64
+        /// The time by the device's clock, Unix milliseconds.
         package var clientNow: Int64
 
         package init(
@@ -104,7 +105,7 @@ package struct EntityRules: Sendable {
     /// by the device's clock, and never in the future.
     ///
     /// A wrong device clock shifts `modified` and `clientNow` by the same amount, so the age is
-    /// right. A device with a wrong clock therefore neither always wins nor always loses.
+    /// right, and the wrong clock does not decide which device wins a conflict.
     package static func honestTime(of modified: Int64, clientNow: Int64, now: Int64) -> Int64 {
         let (age, overflows) = clientNow.subtractingReportingOverflow(modified)
         if overflows { return clientNow < modified ? now : 0 }
@@ -255,8 +256,8 @@ package struct EntityRules: Sendable {
         return .apply(stored, applied)
     }
 
-    /// Returns the fields of an update that may be applied to an entity that changed since the
-    /// base; nil if no field may.
+    /// For an update of an entity that has changed since the update's base, returns the fields that
+    /// may still be applied; nil if there are none.
     private func accepted(
         _ operation: EntityOperation,
         on current: StoredEntity,

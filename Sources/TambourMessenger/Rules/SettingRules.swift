@@ -79,7 +79,7 @@ enum SettingRules {
         return NameMap(names.compactMap { name in settings[name].map { (name, $0) } })
     }
 
-    /// Returns the bytes of a user's own settings, counted like `maxSettingsBytes`.
+    /// Returns the size of a user's own settings in bytes, as `maxSettingsBytes` counts it.
     static func size(of settings: NameMap<AnyValue>) -> Int {
         settings.pairs.reduce(0) { $0 + $1.0.bytes.count + $1.1.bytes.count }
     }

@@ -4,7 +4,8 @@ import TambourProtocol
 ///
 /// Lists begin with the newest change. Each change has its commit time.
 enum Commits {
-    /// Returns the oldest changes, and the commit time up to which they are complete.
+    /// Returns the oldest changes that fit `bytes`, and the commit time up to which they are
+    /// complete.
     static func oldest<Item>(
         _ changed: [(item: Item, changed: Int64)],
         bytes: Int,
@@ -22,8 +23,8 @@ enum Commits {
         return (changed.filter { $0.changed == cut }.map(\.item), cut)
     }
 
-    /// Returns the newest changes, and the commit time up to which changes are omitted; 0 when no
-    /// change is omitted.
+    /// Returns the newest changes, at most `count` of them and within `bytes`, and the commit time
+    /// up to which changes are omitted; 0 when no change is omitted.
     static func newest<Item>(
         _ changed: [(item: Item, changed: Int64)],
         count: Int,

@@ -5,8 +5,9 @@ extension LoginSync {
     /// Returns contacts as sent to clients: in full while they fit `room` bytes, then without
     /// names.
     ///
-    /// A page never splits the contacts of one commit, even if they exceed a reply with their
-    /// names. A client that receives a contact without names requests it with CONTACT_INFO.
+    /// A page never splits the contacts of one commit. With all names they may exceed the reply, so
+    /// some go without. A client that receives a contact without names requests it with
+    /// CONTACT_INFO.
     func users(_ contacts: [Contact], room: Int) -> [User] {
         var room = room - contacts.count * Contact.bareSize
         return contacts.map { contact in
@@ -19,7 +20,7 @@ extension LoginSync {
 }
 
 extension Contact {
-    /// An upper bound for the wire size of `bareUser`.
+    /// An upper bound for the wire size of `bareUser`, in bytes.
     static let bareSize = 96
 
     /// Returns the contact without names.

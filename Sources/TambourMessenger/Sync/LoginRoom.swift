@@ -16,8 +16,8 @@ struct LoginRoom {
     ///
     /// - Parameters:
     ///   - changed: the newest change first, each with its commit time.
-    ///   - mark: the cursor that precedes all changes; nil for a full list. The oldest changes of a
-    ///     full list are taken for every client, and `more` gets no range of it.
+    ///   - mark: the cursor that precedes all changes; nil for a full list. From a full list every
+    ///     client gets the oldest entries, and `more` gets no range.
     ///   - part: the divisor of the room: 2 for half of the room, 4 for a quarter. The changes of a
     ///     single commit may take more, because a commit is not split.
     mutating func take<Item>(

@@ -23,9 +23,11 @@ struct LoginSync: Sendable {
     /// A cursor that is absent, 0, negative, or older than the restore of a backup requests the
     /// full list. A cursor beyond `time` counts as `time`. If a chat delta does not fit the reply,
     /// the reply contains the newest chats instead, and a marker from which CHATS_LIST pages the
-    /// other chats. If contacts, drafts or left chats exceed their part of the reply, the oldest
-    /// changes come first. `time` then stays below the omitted changes, so the next login includes
-    /// them. A long delta is read in steps; the last step may read newer data than the first.
+    /// other chats. If contacts, drafts or left chats exceed their part of the reply, clients with
+    /// `sync-more` receive the newest changes, and the range of the older ones in `more`. Other
+    /// clients receive the oldest changes; `time` then stays below the omitted changes, so the next
+    /// login includes them. A long delta is read in steps; the last step may read newer data than
+    /// the first.
     ///
     /// - Parameter time: the safe time, read before the first snapshot opened. It becomes the
     ///   client's next cursor.
@@ -81,7 +83,7 @@ struct LoginSync: Sendable {
         let chatsMark = mark(request.chatsSync, time)
         let contactsMark = mark(request.contactsSync, time)
         let draftsMark = mark(request.draftsSync, time)
-        // After a long time without a commit, `time` is behind the wall clock. The list then
+        // After a long time without a commit, `time` is behind the wall clock, and `recent`
         // includes more partners.
         let recent = try snapshot.recentPartners(
             of: caller.userID,
@@ -165,10 +167,11 @@ struct LoginSync: Sendable {
     /// Answers `LOGIN2` (8): returns the second part of a login, for clients that request it.
     ///
     /// The value -1 of `contactsSync` requests no contacts, 0 all contacts, and a time the contacts
-    /// that changed after it. The reply has no cursor. If the oldest changes do not fit, clients
-    /// with `sync-more` receive their range in `more`; other clients get these contacts without
-    /// names. With several thousand contacts, the reply to these clients omits the oldest changes;
-    /// LOGIN sends all contacts in parts.
+    /// that changed after it. The reply has no cursor. If not all contacts fit, clients with
+    /// `sync-more` receive the newest changes and, in `more`, the range of the older ones; other
+    /// clients receive the contacts with the oldest changes without names. If there are several
+    /// thousand contacts, these other clients do not receive the oldest changes; LOGIN sends all
+    /// contacts in parts.
     func login2(
         _ request: Login2Request,
         from requester: Requester,
@@ -302,7 +305,7 @@ struct LoginSync: Sendable {
         return (chats + gone, marker)
     }
 
-    /// Returns the partners of the sent dialogs.
+    /// Returns the partners of the sent dialogs, except the users in `known`.
     private func partners(
         in chats: [Chat],
         of caller: Caller,
@@ -318,7 +321,7 @@ struct LoginSync: Sendable {
     }
 }
 
-/// The changed chats that fit a reply.
+/// The changed chats of a LOGIN, kept as long as they fit the reply.
 private struct Delta {
     let room: Int
     private(set) var bytes = 0
@@ -341,7 +344,7 @@ private struct Delta {
 }
 
 extension LoginConfig {
-    /// An upper estimate of the bytes of the user's settings and chat settings.
+    /// An upper bound for the wire size in bytes of the user's settings and chat settings.
     fileprivate var settingsSize: Int {
         (user?.bytes.count ?? 0)
             + (chats?.pairs.reduce(0) { $0 + $1.1.bytes.count + 14 } ?? 0)

@@ -14,7 +14,8 @@ public struct Entity: Hashable, Sendable {
     public var type: EntityType
     /// Nil for the top-level type.
     public var parent: EntityID?
-    /// 1 after creation; each accepted change increases it. Compare-and-set uses it.
+    /// 1 after creation; each accepted change increases it. Compare-and-set compares it with the
+    /// change's base.
     public var version: Int64
     /// Unix milliseconds, by the server's clock. Last-writer-wins compares it; it is never a
     /// cursor.
@@ -24,7 +25,7 @@ public struct Entity: Hashable, Sendable {
     public var createdBy: Int64?
     /// Whether this is a tombstone; its fields are empty.
     public var isDeleted: Bool
-    /// Contains no `null`.
+    /// No field is `null`; lists and maps in a field may contain `null`.
     public var fields: [String: FieldValue]
 
     public init(

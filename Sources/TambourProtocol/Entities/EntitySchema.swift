@@ -1,6 +1,6 @@
 /// The types of entities and the rules of each.
 ///
-/// The types form a tree. They are defined in protocol-spec/entities.yaml
+/// The types form a tree. `protocol-spec/entities.yaml` defines them.
 package struct EntitySchema: Sendable {
     /// The handling of a change whose base is not the server's current version.
     package enum Policy: Hashable, Sendable {
@@ -59,7 +59,7 @@ package struct EntitySchema: Sendable {
         package var naturalKey: [String]
         /// For a series: the field by which ranges select elements.
         package var position: String?
-        /// The maximum size of the fields in MessagePack.
+        /// The maximum size of an entity's fields in bytes, encoded as MessagePack.
         package var maxBytes: Int
         /// Whether deleting the parent deletes these entities; if not, a parent that has such a
         /// child cannot be deleted.
@@ -138,7 +138,7 @@ package struct EntitySchema: Sendable {
             .sorted { $0.type.rawValue < $1.type.rawValue }
     }
 
-    /// The types whose entities are not deleted with their parent.
+    /// The types whose entities prevent the deletion of their parent: `cascades` is false.
     package var remaining: [EntityType] { kinds.values.filter { !$0.cascades }.map(\.type) }
 
     /// Returns the number of ancestors of a type; 0 for unknown types.
@@ -147,7 +147,7 @@ package struct EntitySchema: Sendable {
 
 extension EntitySchema.Kind {
     /// Returns the first reason why these fields cannot be set, or nil. Checks each field on its
-    /// own. `null` is valid for every field.
+    /// own. `null` is valid for every known field.
     package func flaw(in fields: [String: FieldValue]) -> EntityRefusal? {
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
             guard let kind = self.fields[name] else {
@@ -161,7 +161,7 @@ extension EntitySchema.Kind {
         return nil
     }
 
-    /// Returns the reason why an entity cannot hold these fields, or nil.
+    /// Returns a refusal if the fields of an entity together exceed `maxBytes`; otherwise nil.
     package func flaw(inWhole fields: [String: FieldValue]) -> EntityRefusal? {
         guard FieldValue.encodedSize(of: fields) <= maxBytes else {
             return EntityRefusal(.tooLarge, at: "/fields")
@@ -169,8 +169,8 @@ extension EntitySchema.Kind {
         return nil
     }
 
-    /// Returns the reason why `patch` cannot be applied to `fields`, or nil. The patch itself may
-    /// be invalid, or change the natural key.
+    /// Returns the reason why `patch` cannot be applied to `fields`: an invalid value, or a changed
+    /// natural key. Returns nil if it can be applied.
     package func flaw(
         in patch: [String: FieldValue],
         on fields: [String: FieldValue]

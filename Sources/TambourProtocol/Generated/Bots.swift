@@ -85,7 +85,7 @@ extension SuspendBotRequest: WireRequest {
     package static var opcode: Opcode { .suspendBot }
 }
 
-/// The commands of the bots of a chat.
+/// Returns the commands of the bots of a chat. There are no bots.
 package struct ChatBotCommandsRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -194,7 +194,7 @@ extension ChatBotCommandsRequest: WireRequest {
     package static var opcode: Opcode { .chatBotCommands }
 }
 
-/// The description of a bot. There are no bots.
+/// Returns the description of a bot. There are no bots.
 package struct BotInfoRequest: WirePayload, Hashable {
     /// The bot.
     package var botID: UserID?

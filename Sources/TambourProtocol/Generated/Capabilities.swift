@@ -43,12 +43,12 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
 }
 
 extension Capabilities {
-    /// The client named no capability. It gets everything that the known clients of this protocol read,
-    /// including fields for a single one of them.
+    /// The client named no capability. It gets every field that any known client of this protocol reads,
+    /// including fields that only one of them reads.
     package static let classic = Capabilities(rawValue: 1 << 48)
-    /// The client is a TamTam app: its listener or its sign-in says so, and the token stores it. Fields that
-    /// these apps read in another form are written in that form; opcode numbers whose meaning has changed
-    /// since are not served.
+    /// The client is a TamTam app: its listener or its sign-in shows this, and the server stores it with the
+    /// token. Fields that these apps read in another form are written in that form. Opcode numbers that have
+    /// got another meaning since these apps were written are not served.
     package static let tamtam = Capabilities(rawValue: 1 << 49)
     /// Every dialect, with those that it builds on.
     package static let dialectTable: [(name: String, value: Capabilities)] = [("classic", [.classic]), ("tamtam", [.tamtam, .classic])]

@@ -7,7 +7,7 @@ package enum RateBucket: UInt8, CaseIterable, Sendable {
     case send
     /// Groups and channels that are created.
     case create
-    /// Users who are added to a group or channel, also to a new one.
+    /// Users who are added to a group or channel, including a new one.
     case invite
     /// Groups that are joined by a link.
     case join
@@ -23,7 +23,7 @@ package enum RateBucket: UInt8, CaseIterable, Sendable {
     case react
     /// Rows read. A request itself counts as several, and so does an item that takes many rows.
     case read
-    /// Users who are looked up by id or asked for their presence.
+    /// Users who are looked up by id, or whose presence is requested.
     case people
     /// Searches, and lookups of phones, links and previews.
     case search
@@ -47,7 +47,7 @@ package enum RateBucket: UInt8, CaseIterable, Sendable {
     case report
     /// Steps that change the phone, the password or the deletion of an account.
     case account
-    /// Logins that are ended. A separate bucket, so that no other request of a stolen login can empty it.
+    /// Sessions that are ended. A separate bucket, so that no other request of a stolen session can empty it.
     case signOut
     /// Packets that read and store nothing: PING, receipts, SESSION_INIT.
     case signal

@@ -2,7 +2,7 @@
 // swift-format-ignore-file
 
 /// Saves the draft of a chat and replaces the previous one. A dialog that has not begun is named by its user
-/// or its chat id. A draft without text and reply discards it, as DRAFT_DISCARD does.
+/// or its chat id. A draft with neither text nor reply discards the stored one, as DRAFT_DISCARD does.
 package struct DraftSaveRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID?
@@ -313,7 +313,7 @@ package struct NotifDraftDiscard: WirePayload, Hashable {
     package var chatID: ChatID?
     /// The other side of a dialog that does not exist yet.
     package var userID: UserID?
-    /// When.
+    /// When it was discarded.
     package var time: Int64
 
     package init(

@@ -92,8 +92,9 @@ package struct ObjPullReply: WirePayload, Hashable {
     package var resync: Bool?
     /// True when there are more pages to read now.
     package var more: Bool?
-    /// The next mark: nothing at or before it is missing. Entities stored after it may already be among
-    /// `objects`, and come again. With `more`, the start of the next page: a mark, or a position in a series.
+    /// The next mark: no change at or before it is missing. Entities stored after it may already be among
+    /// `objects`, and are then returned again. With `more`, the start of the next page: a mark, or a position
+    /// in a series.
     package var time: Int64
     /// With `more`: the id of the last entity, for `after`.
     package var last: Int64?
@@ -191,9 +192,10 @@ extension ObjPullRequest: WireRequest {
     package static var opcode: Opcode { .objPull }
 }
 
-/// Stores changes that a device made, perhaps long ago: first deletions, then creations, parents before
-/// children, then updates. Each is applied or not independently. Other devices see a long push in parts, each
-/// including everything applied before it. Results come in the order of the operations.
+/// Stores changes that a device made, perhaps long ago. The operations come in this order: deletions, then
+/// creations (parents before children), then updates. Each operation is applied or refused independently of
+/// the others. Other devices see a long push in parts, each including everything applied before it. Results
+/// come in the order of the operations.
 package struct ObjPushRequest: WirePayload, Hashable {
     /// The device's clock when it sends the request.
     package var clientNow: Int64
@@ -301,8 +303,8 @@ extension ObjPushRequest: WireRequest {
     package static var opcode: Opcode { .objPush }
 }
 
-/// The receiver changed entities on another device. It is not a mark; an older copy may come after a newer
-/// one.
+/// The receiver changed entities on another device. The push does not move the mark of OBJ_PULL, and an older
+/// copy may arrive after a newer one.
 package struct NotifObj: WirePayload, Hashable {
     /// The entities as they are now, including elements of series.
     package var objects: [ObjectCopy]

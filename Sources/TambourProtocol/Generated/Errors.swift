@@ -39,7 +39,7 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case protoOpcode = "proto.opcode"
         /// The payload does not match the opcode; the message names the field.
         case protoPayload = "proto.payload"
-        /// The token is unknown, closed or expired. Clients look for exactly this message.
+        /// The token is unknown, or its session has ended. Clients look for exactly this message.
         case loginToken = "login.token"
         /// An administrator blocked the account.
         case loginBlocked = "login.blocked"
@@ -51,15 +51,15 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case errorPhoneWrong = "error.phone.wrong"
         /// The code does not match; some attempts are left.
         case errorCodeWrong = "error.code.wrong"
-        /// The code request is unknown, too old or used up. Ask for a new code.
+        /// The code request is unknown, too old or used up. The client must request a new code.
         case errorCodeExpired = "error.code.expired"
         /// Too many codes were requested (for a phone, from an address, on a track), too many tracks were
         /// opened, or too many wrong passwords were given; or AUTH_CONFIRM is for a phone whose account is
         /// blocked.
         case authBlocked = "auth.blocked"
-        /// The code was right, but the invitation has been used up, has ended or was withdrawn since it was
-        /// requested, or the server restricts registration by now. Ask for a new invitation, then for a new
-        /// code.
+        /// The code was right, but since it was requested the invitation has been used up, has ended or was
+        /// revoked, or the server has begun to restrict registration. The person needs a new invitation, and
+        /// then a new code.
         case registrationClosed = "registration.closed"
         /// The chat is unknown, or the caller is not a member. The two look alike.
         case chatNotFound = "chat.not.found"
@@ -67,7 +67,7 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case userNotFound = "user.not.found"
         /// The message or another object named by id does not exist for the caller.
         case notFound = "not.found"
-        /// The caller sees the object but lacks the right to do this to it.
+        /// The caller sees the object, but lacks the right to this action.
         case notAllowed = "not.allowed"
         /// Another chat has this public name.
         case linkTaken = "link.taken"
@@ -81,7 +81,7 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         /// The chat allows no reactions, or not this one.
         case errorReactionsNotAllowed = "error.reactions.not.allowed"
         /// The track of a password, a QR code or a sign-in is unknown, too old, used up or somebody else's.
-        /// Start a new one.
+        /// The client must start a new one.
         case trackNotFound = "track.not.found"
         /// The password does not match; some attempts are left.
         case errorPasswordWrong = "error.password.wrong"
@@ -219,7 +219,7 @@ extension RequestError {
     package static func protoPayload(_ message: String) -> RequestError {
         RequestError(code: .protoPayload, message: message)
     }
-    /// The token is unknown, closed or expired. Clients look for exactly this message.
+    /// The token is unknown, or its session has ended. Clients look for exactly this message.
     package static let loginToken = RequestError(code: .loginToken, message: "FAIL_LOGIN_TOKEN")
     package static func loginToken(_ message: String) -> RequestError {
         RequestError(code: .loginToken, message: message)
@@ -249,7 +249,7 @@ extension RequestError {
     package static func errorCodeWrong(_ message: String) -> RequestError {
         RequestError(code: .errorCodeWrong, message: message)
     }
-    /// The code request is unknown, too old or used up. Ask for a new code.
+    /// The code request is unknown, too old or used up. The client must request a new code.
     package static let errorCodeExpired = RequestError(code: .errorCodeExpired, message: "The code has expired")
     package static func errorCodeExpired(_ message: String) -> RequestError {
         RequestError(code: .errorCodeExpired, message: message)
@@ -260,8 +260,9 @@ extension RequestError {
     package static func authBlocked(_ message: String) -> RequestError {
         RequestError(code: .authBlocked, message: message)
     }
-    /// The code was right, but the invitation has been used up, has ended or was withdrawn since it was
-    /// requested, or the server restricts registration by now. Ask for a new invitation, then for a new code.
+    /// The code was right, but since it was requested the invitation has been used up, has ended or was
+    /// revoked, or the server has begun to restrict registration. The person needs a new invitation, and then
+    /// a new code.
     package static let registrationClosed = RequestError(code: .registrationClosed, message: "The server does not register this phone without a new invitation")
     package static func registrationClosed(_ message: String) -> RequestError {
         RequestError(code: .registrationClosed, message: message)
@@ -281,7 +282,7 @@ extension RequestError {
     package static func notFound(_ message: String) -> RequestError {
         RequestError(code: .notFound, message: message)
     }
-    /// The caller sees the object but lacks the right to do this to it.
+    /// The caller sees the object, but lacks the right to this action.
     package static let notAllowed = RequestError(code: .notAllowed, message: "Not allowed")
     package static func notAllowed(_ message: String) -> RequestError {
         RequestError(code: .notAllowed, message: message)
@@ -311,8 +312,8 @@ extension RequestError {
     package static func errorReactionsNotAllowed(_ message: String) -> RequestError {
         RequestError(code: .errorReactionsNotAllowed, message: message)
     }
-    /// The track of a password, a QR code or a sign-in is unknown, too old, used up or somebody else's. Start
-    /// a new one.
+    /// The track of a password, a QR code or a sign-in is unknown, too old, used up or somebody else's. The
+    /// client must start a new one.
     package static let trackNotFound = RequestError(code: .trackNotFound, message: "The track is unknown or has expired")
     package static func trackNotFound(_ message: String) -> RequestError {
         RequestError(code: .trackNotFound, message: message)

@@ -9,7 +9,7 @@ package final class Limits: Sendable {
     package let maxFrameBytesBeforeLogin: Int
     /// 1_048_576 bytes. An LZ4 bomb cannot allocate more than a plain frame could carry.
     package let maxInflatedBytes: Int
-    /// 921_600 bytes. Some clients refuse more than 1 MiB; a longer reply becomes a shorter page.
+    /// 921_600 bytes. Some clients refuse packets of more than 1 MiB; the server shortens pages to fit.
     package let maxReplyBytes: Int
     /// 512 bytes. Below this, LZ4 saves nothing noticeable on the network.
     package let compressFromBytes: Int
@@ -17,8 +17,8 @@ package final class Limits: Sendable {
     package let maxDepth: Int
     /// 65_536 items. Bounds the work for one payload, over all its containers.
     package let maxElements: Int
-    /// 8 levels. Nested lists and maps in an `any`. It is up to nine levels deep in a reply, and readers stop
-    /// at maxDepth.
+    /// 8 levels. Nested lists and maps in an `any`. In a reply, an `any` begins up to nine levels deep, and
+    /// readers stop at maxDepth.
     package let maxAnyDepth: Int
     /// 10_000 ms. A silent connection costs a descriptor.
     package let sessionInitTimeoutMs: Int
@@ -33,10 +33,10 @@ package final class Limits: Sendable {
     /// 15_000 ms. A client that shut down its side and lost its network for some seconds still gets its
     /// replies.
     package let lastRepliesTimeoutMs: Int
-    /// 256 requests. Reading pauses above it; a client waits for replies long before that.
+    /// 256 requests. Above it the server stops reading; a client that waits for replies never gets there.
     package let maxRequestsInFlight: Int
-    /// 65_536 bytes. What one connection may process in a turn, counting inflated bytes; the rest waits until
-    /// the others had their turn.
+    /// 65_536 bytes. What a lane processes for one connection in a turn, counting inflated bytes; the rest
+    /// waits until the other connections had their turn.
     package let maxTurnBytes: Int
     /// 64 frames. Small frames cost more than their size suggests.
     package let maxTurnFrames: Int
@@ -44,19 +44,19 @@ package final class Limits: Sendable {
     package let maxTurnBytesBeforeLogin: Int
     /// 8 frames. A handshake is three frames.
     package let maxTurnFramesBeforeLogin: Int
-    /// 16_384 bytes. What all connections without a login on one lane may process before the others get their
-    /// next turn, whatever their number.
+    /// 16_384 bytes. What a lane processes for all connections without a login together, whatever their
+    /// number, before other connections get their next turn.
     package let maxStrangerBytesPerRound: Int
-    /// 262_144 bytes. The pages that a lane writes before the others get their turn; accounts take turns. A
+    /// 262_144 bytes. The pages that a lane writes before it serves its sockets again; accounts take turns. A
     /// page that has begun is finished.
     package let maxReplyBytesPerRound: Int
-    /// 262_144 bytes. When a client has more than this to read, the server starts nothing more for it until
-    /// it has read all of it.
+    /// 262_144 bytes. When a client has not read more than this, the server starts none of its requests until
+    /// it has read everything.
     package let maxOutboundBytesToStart: Int
     /// 10_000 ms. A client whose requests wait for it to read, and that reads nothing for this long, is
     /// closed.
     package let stalledReaderTimeoutMs: Int
-    /// 2_097_152 bytes. The most that a slow reader may hold before it is closed.
+    /// 2_097_152 bytes. The unsent bytes for a slow reader above which its connection is closed.
     package let maxOutboundBytes: Int
     /// 65_536 bytes. The same before login, where replies are short and connections may be many.
     package let maxOutboundBytesBeforeLogin: Int
@@ -69,15 +69,16 @@ package final class Limits: Sendable {
     package let unknownOpcodesPerSoftError: Int
     /// 60_000 ms. The window for maxSoftErrors.
     package let softErrorWindowMs: Int
-    /// 100 sessions. Logins of one user. One more ends the session seen longest ago, preferably one that is
-    /// not connected: nobody has so many devices.
+    /// 100 sessions. Logins of one user. One more login ends the session seen longest ago, preferably one
+    /// that is not connected. Nobody has that many devices.
     package let maxSessions: Int
     /// 4 connections. A reconnecting client may overlap with itself; the oldest connection is closed.
     package let maxConnectionsPerToken: Int
     /// 64 connections. Twenty devices that each overlap with themselves; the oldest connection is closed.
     package let maxConnectionsPerUser: Int
-    /// 1000 connections. Connections without a login from one IPv4 address or one IPv6 /64; above it the
-    /// oldest one that has sent least is closed. An office behind one address reconnects at once.
+    /// 1000 connections. Connections without a login from one IPv4 address or one IPv6 /64; above it, of the
+    /// connections that got least far in the handshake, the oldest is closed. An office behind one address
+    /// may reconnect all at once.
     package let maxStrangersPerAddress: Int
     /// 2000 ms. Younger connections do not count as idle strangers; after an outage a thousand phones behind
     /// one address need a second to log in.
@@ -88,7 +89,7 @@ package final class Limits: Sendable {
     /// a signature takes about 0.4 ms.
     package let maxHandshakesPerRound: Int
     /// 43_200_000 ms. Session tickets of TLS are encrypted with a key that is replaced after half a day and
-    /// forgotten after a day; a thief of a key learns nothing of the time before it.
+    /// forgotten after a day; a stolen key reveals nothing about the time before it was made.
     package let ticketKeyLifetimeMs: Int
     /// 10_000 ms. How often the server looks for changed certificate files. It loads them when they have
     /// stayed the same for one interval.
@@ -105,8 +106,8 @@ package final class Limits: Sendable {
     /// 7 days. How long an invitation that a user made can be used. It is meant for somebody who is waiting
     /// for it.
     package let userInvitationDays: Int
-    /// 30 days. Ended invitations stay on the operator's list this long, and those that a user made count
-    /// against the user's number this long after they were made.
+    /// 30 days. How long ended invitations stay on the operator's list, and how long after its creation a
+    /// user's invitation counts against the user's number.
     package let invitationsKeptDays: Int
     /// 600_000 ms. A code that arrives late still works.
     package let loginCodeLifetimeMs: Int
@@ -128,7 +129,7 @@ package final class Limits: Sendable {
     package let maxHintUnits: Int
     /// 15 powers of two. scrypt with 2^15 rounds takes 32 MiB and about a tenth of a second per guess.
     package let passwordHashLogRounds: Int
-    /// 10 tries an hour. A user who forgot it asks for the e-mail after fewer attempts.
+    /// 10 tries an hour. A user who forgot the password requests an e-mail after fewer attempts.
     package let maxPasswordTriesPerHour: Int
     /// 64 passwords. Hashing is slow on purpose; further requests are refused with `overloaded`.
     package let maxPasswordsWaiting: Int
@@ -137,11 +138,12 @@ package final class Limits: Sendable {
     package let maxPasswordsWaitingPerCaller: Int
     /// 600_000 ms. As long as a login code.
     package let trackLifetimeMs: Int
-    /// 20 tracks an hour. Each may send e-mail.
+    /// 20 tracks an hour. Each track may send e-mail.
     package let maxTracksPerHour: Int
     /// 3 codes. Enough for a user who mistypes the address twice.
     package let maxEmailCodesPerTrack: Int
-    /// 5 codes an hour. For an address that is not checked yet, whoever asks: it may belong to somebody else.
+    /// 5 codes an hour. For an address that is not checked yet, whoever requests them: the address may belong
+    /// to somebody else.
     package let maxCodesPerEmailPerHour: Int
     /// 10 codes an hour. Three tracks of a user who mistypes.
     package let maxEmailCodesPerUserPerHour: Int
@@ -161,27 +163,27 @@ package final class Limits: Sendable {
     package let qrPollingIntervalMs: Int
     /// 604_800_000 ms. A week to think about it.
     package let profileDeleteDelayMs: Int
-    /// 86_400_000 ms. After a longer outage nobody is erased for inactivity until they had
-    /// profileDeleteDelayMs to come back.
+    /// 86_400_000 ms. After a longer outage the server erases nobody for inactivity during
+    /// profileDeleteDelayMs, so that users can come back first.
     package let outageMs: Int
     /// 60_000 ms. The most by which the erasure of an account can be late.
     package let housekeepingIntervalMs: Int
-    /// 16 chats. Erasing an account must not delay others.
+    /// 16 chats. Erasing an account must not delay other requests.
     package let erasedChatsPerStep: Int
     /// 1000 rows. The same for chats with long histories, and for thousands of contacts and entities.
     package let erasedRowsPerStep: Int
     /// 100_000 rows. Rows of the audit log of each kind: actions of administrators, sign-ins, refused
     /// sign-ins. No kind displaces another; the oldest rows are deleted first.
     package let maxAuditRows: Int
-    /// 1000 rows. Deleting old rows of the audit log must not delay others.
+    /// 1000 rows. Deleting old rows of the audit log must not delay other requests.
     package let auditRowsPerStep: Int
     /// 8 chats. A new account joins all of them in the transaction that creates it.
     package let maxDefaultChats: Int
-    /// 200 users. Adding everybody to the channel of announcements must not delay others.
+    /// 200 users. Adding everybody to the channel of announcements must not delay other requests.
     package let announcedPerStep: Int
-    /// 200 ms. Slows down guessing of tokens, and lets a PING sent with it be answered first.
+    /// 200 ms. Slows down guessing of tokens, and lets a PING that was sent with the LOGIN be answered first.
     package let loginRefusalDelayMs: Int
-    /// 300 messages. Empties an outbox at once after a day offline.
+    /// 300 messages. A client empties its outbox at once after a day offline.
     package let sendBurst: Int
     /// 120 messages a minute. Two a second, for hours: faster than people write, slower than a flood.
     package let sendsPerMinute: Int
@@ -286,7 +288,7 @@ package final class Limits: Sendable {
     package let accountBurst: Int
     /// 20 steps a minute. Some of them hash a password or send e-mail.
     package let accountsPerMinute: Int
-    /// 30 requests. A client test signs in and out.
+    /// 30 requests. The test of a client signs in and out.
     package let signOutBurst: Int
     /// 10 requests a minute. Each ends logins permanently.
     package let signOutsPerMinute: Int
@@ -316,7 +318,7 @@ package final class Limits: Sendable {
     /// 100_000 buckets. Some 12 MB for users, and as much for addresses; full buckets are not stored, and
     /// above the limit the fullest are dropped first.
     package let maxRateBuckets: Int
-    /// 50 dialogs an hour. Nobody meets so many people; a spammer must.
+    /// 50 dialogs an hour. Nobody meets that many people in an hour, but a spammer needs more.
     package let maxNewDialogsPerHour: Int
     /// 10_000 ms. How long a user waits after typing a link; then the program is killed.
     package let linkPreviewTimeoutMs: Int
@@ -328,12 +330,12 @@ package final class Limits: Sendable {
     /// 64 links. Requests beyond this get no preview.
     package let maxLinkPreviewsWaiting: Int
     /// 4 previews. For one connection at a time, so that one client does not take all turns; further requests
-    /// get none.
+    /// get no preview.
     package let maxLinkPreviewsAsked: Int
     /// 4096 previews. A few MB in memory; above it the oldest are dropped.
     package let maxLinkPreviewsKept: Int
-    /// 3_600_000 ms. Pages change, and a text is written in less time; a `shareId` is valid for as long after
-    /// it was returned.
+    /// 3_600_000 ms. Pages change, and a text is written in less time; after it is returned, a `shareId` is
+    /// valid for the same time.
     package let linkPreviewLifetimeMs: Int
     /// 60_000 ms. The program is not run again at once for a link on which it just failed.
     package let linkPreviewRetryMs: Int
@@ -355,7 +357,7 @@ package final class Limits: Sendable {
     package let maxNameUnits: Int
     /// 1024 bytes. A first and a last name, of maxNameUnits each or as an administrator wrote them.
     package let maxFullNameBytes: Int
-    /// 4 names. The user's own name, and the one the asking user gave.
+    /// 4 names. The user's own name, and the name that the asking user gave.
     package let maxUserNames: Int
     /// 100 settings. Clients have about forty settings of a user and five of a chat.
     package let maxSettings: Int
@@ -363,7 +365,8 @@ package final class Limits: Sendable {
     package let maxSettingBytes: Int
     /// 66_560 bytes. maxSettings of them at their longest, and the clients' defaults for the others.
     package let maxUserSettingsBytes: Int
-    /// 2000 chats. They come with every login whose client does not hold the settings.
+    /// 2000 chats. Chats with settings: a login returns the settings of all of them if the client does not
+    /// hold the current ones.
     package let maxChatSettings: Int
     /// 262_144 bytes. A CONFIG returns and pushes all settings of the chats that it names.
     package let maxConfigReplyBytes: Int
@@ -423,7 +426,7 @@ package final class Limits: Sendable {
     package let maxChatAdmins: Int
     /// 64 bytes. An id and the bits of the rights, with their names.
     package let maxAdminRightsBytes: Int
-    /// 5 characters. Shorter names are gone on the first day.
+    /// 5 characters. Shorter names would be taken on the first day.
     package let minPublicNameUnits: Int
     /// 32 characters. People write it down and tell it to each other.
     package let maxPublicNameUnits: Int
@@ -460,11 +463,11 @@ package final class Limits: Sendable {
     package let maxObjectOperations: Int
     /// 200 objects. A few round trips for a new device with thousands of entities.
     package let objectsPageSize: Int
-    /// 1000 objects. A larger page of a series is no longer a page.
+    /// 1000 objects. A client reads a longer part of a series in several pages.
     package let maxObjectsPage: Int
     /// 10_000 answers. Lost replies for all devices of a user together; above it the oldest are dropped.
     package let maxObjectReplies: Int
-    /// 250 rows. The data of a deleted entity must not delay others.
+    /// 250 rows. Deleting the data of an entity must not delay other requests.
     package let purgedRowsPerStep: Int
     /// 25 operations. A large push takes several transactions; other users' requests run between them.
     package let objectOperationsPerStep: Int
@@ -483,7 +486,8 @@ package final class Limits: Sendable {
     /// 2000 messages. Unread counts exclude messages that a user deleted only for themselves, and counting
     /// reads a row for each. To delete more of them, the user clears the chat.
     package let maxHiddenPerChat: Int
-    /// 500 messages. More scheduled messages than anybody plans; the keys of as many deleted ones are kept.
+    /// 500 messages. More scheduled messages than anybody plans. The server also keeps the keys of this many
+    /// deleted ones.
     package let maxDelayed: Int
     /// 100 messages. The list of a chat fits one reply.
     package let maxDelayedPerChat: Int
@@ -529,13 +533,13 @@ package final class Limits: Sendable {
     /// 256 users. A commit counts the unread messages of at most this many receivers, which takes some
     /// milliseconds. The other receivers get that push without a number; a later push has it.
     package let maxUnreadCounts: Int
-    /// 3000 rows. Others wait some milliseconds for a reader: after this many rows a page of chats ends, and
-    /// a list of ids continues after their turn.
+    /// 3000 rows. Other users wait some milliseconds for a reader: after this many rows a page of chats ends,
+    /// and a list of ids continues after their turn.
     package let rowsPerReadStep: Int
     /// 250 items. The same for ids that take few rows but many statements each.
     package let itemsPerReadStep: Int
-    /// 64 requests. Each holds the rows it has read so far, up to a reply. Counts queries and LOGIN; while
-    /// this many wait, a request continues at once.
+    /// 64 requests. Each holds the rows it has read so far, up to a reply. Counts queries and LOGINs
+    /// separately; while this many wait, a further request does not wait but continues at once.
     package let maxUnfinishedReads: Int
     /// 4000 rows. Rows that one search may examine, which takes some milliseconds; its reply says where the
     /// next one continues.
@@ -561,22 +565,24 @@ package final class Limits: Sendable {
     package let maxFoundPeople: Int
     /// 20_000 users. Users whose found people the server remembers: 40 MB when all of them have the most.
     package let maxFinders: Int
-    /// 200 people. A user who finds more types more letters.
+    /// 200 people. A user who gets more results types more letters.
     package let maxPeopleFound: Int
     /// 100_000 rows. Each page of a name search skips the rows of the previous pages. A name after more rows
     /// than this is found only by typing more letters.
     package let maxSkippedNames: Int
     /// 100 requests. Chats that one user waits to join; nobody remembers more.
     package let maxJoinRequests: Int
-    /// 1000 reports. Open reports of one user; the same subject again adds none, and a closed one makes room.
+    /// 1000 reports. Open reports of one user. Reporting the same subject again adds none, and a closed
+    /// report makes room.
     package let maxReports: Int
     /// 8192 bytes. The reporter's text, encoded: a page.
     package let maxReportBytes: Int
     /// 400 items. maxPeopleFound people and as many chats.
     package let maxPublicResults: Int
-    /// 100 items. The number that one person can have reviewed.
+    /// 100 items. Nobody looks through more messages before reporting them.
     package let maxReportedIDs: Int
-    /// 32 members. Above it, change rows cost more than joining the chat's clock.
+    /// 32 members. Above it, writing a row for each member costs more than reading the chat's clock at each
+    /// login.
     package let fanOutMembers: Int
     /// 40 users. Dialog partners whose presence one connection follows.
     package let presenceWatch: Int

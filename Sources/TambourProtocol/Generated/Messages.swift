@@ -3,14 +3,14 @@
 
 /// Stores a message and pushes it to every other session of every member. One of `chatId`, `userId` or an
 /// attachment CONTROL `new` names the recipient; a dialog that does not exist yet is created. A retry with
-/// the same `cid` returns the first result, or only the id if the message is deleted for the sender, and
-/// pushes nothing.
+/// the same `cid` pushes nothing and returns the first result, or only the id if the message is deleted for
+/// the sender.
 package struct MsgSendRequest: WirePayload, Hashable {
     /// An existing chat, or the id of a dialog to create.
     package var chatID: ChatID?
     /// The other side of a dialog.
     package var userID: UserID?
-    /// False sends it silently.
+    /// False sends the message silently.
     package var notify: Bool
     /// The post of the channel `chatId` to comment on.
     package var postID: MessageID?
@@ -108,7 +108,7 @@ package struct MsgSendReply: WirePayload, Hashable {
     package var postID: MessageID?
     /// The message as stored.
     package var message: Message
-    /// The caller's unread messages.
+    /// The number of the caller's unread messages in the chat.
     package var unread: Int64?
     /// The caller's read mark.
     package var mark: Int64?
@@ -337,11 +337,11 @@ package struct MsgDeleteRequest: WirePayload, Hashable {
     package var chatID: ChatID
     /// The messages.
     package var messageIDs: [MessageID]
-    /// Only for the caller.
+    /// True deletes the messages only for the caller.
     package var forMe: Bool
     /// Default REGULAR.
     package var itemType: ItemType?
-    /// The post, for its comments.
+    /// The post, if the messages are comments on it.
     package var postID: MessageID?
 
     package init(
@@ -521,13 +521,13 @@ package struct MsgEditRequest: WirePayload, Hashable {
     package var text: Text?
     /// Formatting of the new text.
     package var elements: [Element]?
-    /// New attachments, under one client's name.
+    /// New attachments, under the name that one client uses.
     package var attachments: [NewAttach]?
-    /// New attachments, under the other clients' name.
+    /// New attachments, under the name that the other clients use.
     package var attaches: [NewAttach]?
     /// The new time of a scheduled message; refused for other messages.
     package var delayedAttributes: DelayedAttributes?
-    /// The post, for a comment on it.
+    /// The post, if the message is a comment on it.
     package var postID: MessageID?
 
     package init(
@@ -863,7 +863,7 @@ package struct MsgGetRequest: WirePayload, Hashable {
     package var chatID: ChatID
     /// The messages.
     package var messageIDs: [MessageID]
-    /// The post, for its comments.
+    /// The post, if the messages are comments on it.
     package var postID: MessageID?
 
     package init(
@@ -1035,8 +1035,8 @@ extension MsgDeliveryRequest: WireRequest {
     package static var opcode: Opcode { .msgDelivery }
 }
 
-/// A message is new, edited or deleted, or got a vote in its poll: then it has the status EDITED too. One
-/// client sends this opcode back as a request to confirm the push, and waits for the reply.
+/// A message is new, edited or deleted, or a vote changed its poll. After a vote it also has the status
+/// EDITED. One client sends this opcode back as a request to confirm the push, and waits for the reply.
 package struct NotifMessage: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -1044,12 +1044,13 @@ package struct NotifMessage: WirePayload, Hashable {
     package var message: Message
     /// The post that the message comments on.
     package var postID: MessageID?
-    /// The receiver's unread messages at the end of the commit, 0 with a comment; left out, with `mark` and
-    /// `ttl`, if not counted yet. Only in the dialect `classic`.
+    /// The number of the receiver's unread messages at the end of the commit; 0 for a comment. Left out,
+    /// together with `mark` and `ttl`, if the server has not counted them yet. Only in the dialect `classic`.
     package var unread: Int64?
-    /// The receiver's read mark, 0 for never and with a comment. Only in the dialect `classic`.
+    /// The receiver's read mark; 0 if the receiver has read nothing, and for a comment. Only in the dialect
+    /// `classic`.
     package var mark: Int64?
-    /// Whether it disappears by itself; always false. Only in the dialect `classic`.
+    /// Whether the message disappears by itself; always false. Only in the dialect `classic`.
     package var ttl: Bool?
     /// The previous message id in the chat; with `unread` it is in `message` instead.
     package var prevMessageID: MessageID?
@@ -1178,8 +1179,8 @@ package struct NotifMessage: WirePayload, Hashable {
     package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
-/// A message is new, edited or deleted, or got a vote in its poll: then it has the status EDITED too. One
-/// client sends this opcode back as a request to confirm the push, and waits for the reply.
+/// A message is new, edited or deleted, or a vote changed its poll. After a vote it also has the status
+/// EDITED. One client sends this opcode back as a request to confirm the push, and waits for the reply.
 package struct NotifMessageRequest: WirePayload, Hashable {
     /// The chat of the push.
     package var chatID: ChatID?
@@ -1350,7 +1351,7 @@ package struct NotifTyping: WirePayload, Hashable {
 package struct NotifMsgDelete: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// The post, for its comments.
+    /// The post, if the messages are comments on it.
     package var postID: MessageID?
     /// The messages.
     package var messageIDs: [MessageID]
@@ -1422,9 +1423,9 @@ package struct NotifMsgDelete: WirePayload, Hashable {
 package struct NotifMsgDelayed: WirePayload, Hashable {
     /// The chat; a dialog may not have begun.
     package var chatID: ChatID
-    /// When.
+    /// When they changed.
     package var lastDelayedUpdateTime: Int64
-    /// The same time, when the message could not be sent.
+    /// The same time, if the server could not send a message.
     package var lastFireDelayedErrorTime: Int64?
     /// The message that was scheduled or edited, or could not be sent.
     package var message: Message?
@@ -1627,10 +1628,10 @@ extension MsgGetCommentsInfoRequest: WireRequest {
 }
 
 /// Deletes for everybody the messages sent between two times: all messages where the caller may clear the
-/// history (see the table of roles), elsewhere the caller's own messages if the caller may write. Messages
-/// already deleted, or of others, count towards `maxDeletedRange` too. While many messages are sent at once,
-/// their times run ahead of the clock: to delete everything up to now, use the `time` of the newest message
-/// as `endTime`, if that is later.
+/// history (see the table of roles), elsewhere the caller's own messages if the caller may write. Messages in
+/// the range that are already deleted, or that belong to others and stay, also count towards
+/// `maxDeletedRange`. While many messages are sent at once, their times run ahead of the clock: to delete
+/// everything up to now, use the `time` of the newest message as `endTime`, if that is later.
 package struct MsgDeleteRangeRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -1748,8 +1749,8 @@ extension MsgDeleteRangeRequest: WireRequest {
 }
 
 /// Deletes for everybody one user's comments on a post or, without `postId`, one user's messages in a chat,
-/// in parts like CHAT_CLEAR. It is allowed to callers who may delete messages of others there, and to
-/// everybody for their own where they may write.
+/// in parts like CHAT_CLEAR. It is allowed to callers who may delete messages of others there. Everybody else
+/// may delete their own messages where they may write.
 package struct MsgDeleteUserCommentsRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -1757,7 +1758,7 @@ package struct MsgDeleteUserCommentsRequest: WirePayload, Hashable {
     package var postID: MessageID?
     /// The author.
     package var userID: UserID
-    /// The comment that caused it; ignored.
+    /// The comment that led to the request; ignored.
     package var messageID: MessageID?
 
     package init(

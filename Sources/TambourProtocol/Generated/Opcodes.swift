@@ -13,11 +13,12 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let log = Opcode(rawValue: 5)
     /// The first packet.
     package static let sessionInit = Opcode(rawValue: 6)
-    /// The second part of a login, or the contacts that changed.
+    /// The second part of a login: profile, settings and contacts, or only the contacts that changed after
+    /// `contactsSync`.
     package static let login2 = Opcode(rawValue: 8)
     /// Changes the caller's names and description.
     package static let profile = Opcode(rawValue: 16)
-    /// Asks for a login code.
+    /// Requests a login code.
     package static let authRequest = Opcode(rawValue: 17)
     /// Checks a login code.
     package static let auth = Opcode(rawValue: 18)
@@ -25,7 +26,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let login = Opcode(rawValue: 19)
     /// Ends this session.
     package static let logout = Opcode(rawValue: 20)
-    /// Makes contacts of the phone book entries that have an account, with the names of the phone book.
+    /// Adds the people of a phone book who have an account to the caller's contacts, with the names of the
+    /// phone book.
     package static let sync = Opcode(rawValue: 21)
     /// Changes settings of the caller: their own by name, and those of their chats.
     package static let config = Opcode(rawValue: 22)
@@ -47,13 +49,13 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let contactList = Opcode(rawValue: 36)
     /// Lists photos of a user whom the caller has met.
     package static let contactPhotos = Opcode(rawValue: 39)
-    /// Makes a contact of the user with a phone.
+    /// Adds the user with this phone to the caller's contacts.
     package static let contactCreate = Opcode(rawValue: 41)
     /// Deletes a photo of the caller.
     package static let removeContactPhoto = Opcode(rawValue: 43)
     /// Finds a user by phone.
     package static let contactInfoByPhone = Opcode(rawValue: 46)
-    /// Chats by id.
+    /// Returns chats by id.
     package static let chatInfo = Opcode(rawValue: 48)
     /// Returns a page of messages around a time: `backward` messages at or before `from` and `forward`
     /// messages after it, oldest first.
@@ -64,7 +66,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatMedia = Opcode(rawValue: 51)
     /// Deletes a group or channel for everybody.
     package static let chatDelete = Opcode(rawValue: 52)
-    /// A page of chats whose last event is before a time, newest first.
+    /// Returns a page of the chats whose last event is before a time, newest first.
     package static let chatsList = Opcode(rawValue: 53)
     /// Clears the history of a chat up to a time, for the caller or for everybody.
     package static let chatClear = Opcode(rawValue: 54)
@@ -81,7 +83,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatMembers = Opcode(rawValue: 59)
     /// Finds people by name or by their whole phone number, followed by public chats by title and name.
     package static let publicSearch = Opcode(rawValue: 60)
-    /// One chat as the caller sees it.
+    /// Returns one chat as the caller sees it.
     package static let chatPersonalConfig = Opcode(rawValue: 61)
     /// Stores a message and pushes it to every other session of every member.
     package static let msgSend = Opcode(rawValue: 64)
@@ -91,8 +93,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgDelete = Opcode(rawValue: 66)
     /// Changes the caller's own message, or somebody else's post in a channel as the table of roles allows.
     package static let msgEdit = Opcode(rawValue: 67)
-    /// Finds messages in all chats of the caller in which every word of the query begins a word, newest
-    /// first.
+    /// Searches all chats of the caller, newest message first.
     package static let chatSearch = Opcode(rawValue: 68)
     /// Returns a preview of the first `http:` or `https:` link in a text that is being written.
     package static let msgSharePreview = Opcode(rawValue: 70)
@@ -100,7 +101,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgGet = Opcode(rawValue: 71)
     /// Reports that a result was opened.
     package static let msgSearchTouch = Opcode(rawValue: 72)
-    /// Like CHAT_SEARCH, in one chat or in all.
+    /// Searches like CHAT_SEARCH, in one chat or in all.
     package static let msgSearch = Opcode(rawValue: 73)
     /// Returns how many members other than its author have read each message, according to the read marks
     /// that the caller sees.
@@ -157,7 +158,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatComplain = Opcode(rawValue: 117)
     /// Stops a bot.
     package static let suspendBot = Opcode(rawValue: 119)
-    /// A message is new, edited or deleted, or got a vote in its poll: then it has the status EDITED too.
+    /// A message is new, edited or deleted, or a vote changed its poll.
     package static let notifMessage = Opcode(rawValue: 128)
     /// Somebody is typing.
     package static let notifTyping = Opcode(rawValue: 129)
@@ -175,9 +176,9 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifMsgDeleteRange = Opcode(rawValue: 140)
     /// Messages were deleted.
     package static let notifMsgDelete = Opcode(rawValue: 142)
-    /// The commands of the bots of a chat.
+    /// Returns the commands of the bots of a chat.
     package static let chatBotCommands = Opcode(rawValue: 144)
-    /// The description of a bot.
+    /// Returns the description of a bot.
     package static let botInfo = Opcode(rawValue: 145)
     /// The receiver saved a draft on another device.
     package static let notifDraft = Opcode(rawValue: 152)
@@ -213,7 +214,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatHide = Opcode(rawValue: 196)
     /// Lists groups that the caller and other users have in common.
     package static let chatSearchCommonParticipants = Opcode(rawValue: 198)
-    /// Schedules the caller's account to be erased `profileDeleteDelayMs` from now, or cancels that.
+    /// Schedules the caller's account to be erased `profileDeleteDelayMs` from now, or cancels the erasure.
     package static let profileDelete = Opcode(rawValue: 199)
     /// Says when the caller's account is erased.
     package static let profileDeleteTime = Opcode(rawValue: 200)
@@ -223,9 +224,9 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatReactionsSettingsSet = Opcode(rawValue: 257)
     /// Returns which reactions chats allow.
     package static let chatReactionsSettingsGetByChatId = Opcode(rawValue: 258)
-    /// The caller's folders, or those that changed.
+    /// Returns the caller's folders, or only those that changed after a mark.
     package static let foldersGet = Opcode(rawValue: 272)
-    /// Folders by id.
+    /// Returns folders by id.
     package static let foldersGetById = Opcode(rawValue: 273)
     /// Creates a folder at the end of the list, or replaces the content of one.
     package static let foldersUpdate = Opcode(rawValue: 274)
@@ -266,8 +267,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     /// Returns the changes to the caller's entities after a mark, the oldest change first, including
     /// deletions; or, with `series`, the elements of a series in a range.
     package static let objPull = Opcode(rawValue: 1040)
-    /// Stores changes that a device made, perhaps long ago: first deletions, then creations, parents before
-    /// children, then updates.
+    /// Stores changes that a device made, perhaps long ago.
     package static let objPush = Opcode(rawValue: 1041)
     /// The receiver changed entities on another device.
     package static let notifObj = Opcode(rawValue: 1042)
@@ -301,8 +301,7 @@ package struct OpInfo: Sendable {
         package static let connected = States(rawValue: 1)
         /// SESSION_INIT was answered; the client may authenticate.
         package static let initialized = States(rawValue: 2)
-        /// LOGIN, or a request that leads to a token, was answered: everything except authentication is
-        /// served.
+        /// LOGIN, or another request that returns a LOGIN token, was answered: all requests may be sent.
         package static let loggedIn = States(rawValue: 4)
     }
 

@@ -3,9 +3,10 @@
 
 /// Votes. The answers replace the caller's earlier ones, if the poll allows votes to be changed; an empty
 /// list takes the vote back. The reference protocol has no separate push for a vote, and treats a
-/// NOTIF_MESSAGE without a status as a new message. So the others get NOTIF_MESSAGE with the message as it is
-/// now, the status EDITED (an attachment did change) and the time of the vote as `updateTime`. The stored
-/// message does not count as edited: in pages it has the new `updateTime`, but a vote sets no status.
+/// NOTIF_MESSAGE without a status as a new message. The other members therefore get NOTIF_MESSAGE with the
+/// message as it is now, the status EDITED (an attachment did change) and the time of the vote as
+/// `updateTime`. The stored message does not count as edited: in pages it has the new `updateTime`, but a
+/// vote sets no status.
 package struct SendVoteRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -243,7 +244,7 @@ package struct VotersListByAnswerRequest: WirePayload, Hashable {
 
 /// The answer to VOTERS_LIST_BY_ANSWER.
 package struct VotersListByAnswerReply: WirePayload, Hashable {
-    /// The votes for it.
+    /// The votes for the answer.
     package var votes: [PollVote]
     /// Where the next page begins; absent at the end.
     package var marker: Int64?

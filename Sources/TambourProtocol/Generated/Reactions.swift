@@ -9,7 +9,7 @@ package struct MsgReactionRequest: WirePayload, Hashable {
     package var messageID: MessageID
     /// The reaction.
     package var reaction: NewReaction
-    /// The post, for a comment on it.
+    /// The post, if the message is a comment on it.
     package var postID: MessageID?
 
     package init(
@@ -137,7 +137,7 @@ package struct MsgCancelReactionRequest: WirePayload, Hashable {
     package var chatID: ChatID
     /// The message.
     package var messageID: MessageID
-    /// The post, for a comment on it.
+    /// The post, if the message is a comment on it.
     package var postID: MessageID?
 
     package init(
@@ -253,7 +253,7 @@ extension MsgCancelReactionRequest: WireRequest {
 package struct MsgGetReactionsRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// The post, for its comments.
+    /// The post, if the messages are comments on it.
     package var postID: MessageID?
     /// The messages.
     package var messageIDs: [MessageID]
@@ -536,13 +536,13 @@ package struct ChatReactionsSettingsSetRequest: WirePayload, Hashable {
     package var chatID: ChatID
     /// Whether reactions are allowed; default true.
     package var isActive: Bool?
-    /// The same, under some clients' name.
+    /// The same, under the name that some clients use.
     package var value: Bool?
     /// The most kinds on one message; default `maxReactionKinds`.
     package var count: Int64?
     /// Emojis that are allowed or forbidden.
     package var reactionIDs: [Text]
-    /// Whether these are the only allowed emojis, or the forbidden ones.
+    /// True if `reactionIds` are the only allowed emojis, false if they are the forbidden ones.
     package var included: Bool
 
     package init(
@@ -791,7 +791,7 @@ package struct NotifMsgReactionsChanged: WirePayload, Hashable {
     package var chatID: ChatID
     /// The message.
     package var messageID: MessageID
-    /// The post, for a comment on it.
+    /// The post, if the message is a comment on it.
     package var postID: MessageID?
     /// By emoji, the most frequent first.
     package var counters: [ReactionCounter]
@@ -885,7 +885,7 @@ package struct NotifMsgYouReacted: WirePayload, Hashable {
     package var chatID: ChatID
     /// The message.
     package var messageID: MessageID
-    /// The post, for a comment on it.
+    /// The post, if the message is a comment on it.
     package var postID: MessageID?
     /// The reactions as they are now.
     package var reactionInfo: ReactionInfo

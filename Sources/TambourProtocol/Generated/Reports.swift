@@ -116,7 +116,7 @@ extension ChatComplainRequest: WireRequest {
 /// Reports messages of a chat, comments on a post, or users. A caller with `maxReports` open reports gets
 /// `proto.payload` for another one.
 package struct ComplainRequest: WirePayload, Hashable {
-    /// Messages of `parentId`; without it users, or chats if negative.
+    /// Messages of the chat `parentId`. Without `parentId`, each id is a user, or a chat if it is negative.
     package var ids: [Int64]
     /// The chat of the messages.
     package var parentID: ChatID?

@@ -75,7 +75,7 @@ package enum RoleTable {
         case pin
         /// Give the chat to another member.
         case changeOwner
-        /// React to a message, vote in a poll, and take that back.
+        /// React to a message, vote in a poll, and withdraw the reaction or the vote.
         case react
         /// See who reacted with what, or voted for what.
         case seeReactions
@@ -89,7 +89,7 @@ package enum RoleTable {
     package struct Permissions: OptionSet, Hashable, Sendable {
         package let rawValue: Int64
         package init(rawValue: Int64) { self.rawValue = rawValue }
-        /// Adds members, even if only administrators may; removes members.
+        /// Adds members, even with ONLY_ADMIN_CAN_ADD_MEMBER; removes members.
         package static let members = Permissions(rawValue: 2)
         /// Appoints administrators and revokes their rights.
         package static let admins = Permissions(rawValue: 4)

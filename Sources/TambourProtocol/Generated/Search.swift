@@ -6,7 +6,7 @@
 package struct ChatMediaRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// Where the page is; default the newest message.
+    /// The message from which the page is read; default the newest.
     package var messageID: MessageID?
     /// The kinds; all but events when neither this nor `type` is given.
     package var attachTypes: [AttachType]
@@ -320,8 +320,8 @@ extension PublicSearchRequest: CustomReflectable {
 package struct PublicSearchReply: WirePayload, Hashable {
     /// People in the order of their names, then chats.
     package var result: [PublicResult]
-    /// How many were found so far, on previous pages and by this request: at most `maxPeopleFound` people and
-    /// as many chats. The full number, unless the request stopped early.
+    /// The number of results so far, on previous pages and by this request: at most `maxPeopleFound` people
+    /// and as many chats. It is the full number unless the request stopped early.
     package var total: Int64
     /// Where the next page begins; absent at the end.
     package var marker: Int64?
@@ -397,7 +397,8 @@ extension PublicSearchRequest: WireRequest {
     package static var opcode: Opcode { .publicSearch }
 }
 
-/// Finds messages in all chats of the caller in which every word of the query begins a word, newest first.
+/// Searches all chats of the caller, newest message first. A message is found if, for every word of the
+/// query, it has a word that begins with it.
 package struct ChatSearchRequest: WirePayload, Hashable {
     /// The words.
     package var query: Text
@@ -588,7 +589,7 @@ extension MsgSearchTouchRequest: WireRequest {
     package static var opcode: Opcode { .msgSearchTouch }
 }
 
-/// Like CHAT_SEARCH, in one chat or in all.
+/// Searches like CHAT_SEARCH, in one chat or in all.
 package struct MsgSearchRequest: WirePayload, Hashable {
     /// The chat; absent means all of the caller's.
     package var chatID: ChatID?
@@ -753,7 +754,8 @@ extension MsgSearchRequest: WireRequest {
 
 /// Returns how many members other than its author have read each message, according to the read marks that
 /// the caller sees. In a channel or group that now has more than fanOutMembers, all marks count, including
-/// hidden ones: such a large number identifies nobody. There at most `maxCountedReaders` are counted.
+/// hidden ones: such a large number identifies nobody. In such a chat at most `maxCountedReaders` readers are
+/// counted.
 package struct MsgGetStatRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

@@ -282,8 +282,8 @@ package struct SessionInitReply: WirePayload, Hashable {
     /// Requested capabilities that the server knows, in the order of the request. Absent when the request had
     /// none.
     package var capabilities: [String]?
-    /// Answers about the requested features that the server knows, in the order of their names, decided for
-    /// the device. Absent when the request had none.
+    /// The server's decisions for this device about the requested features that it knows, in the order of
+    /// their names. Absent when the request had none.
     package var features: [SessionFeature]?
     /// Who may create an account. Only for clients with the capability `registration`.
     package var registration: RegistrationMode?
@@ -466,7 +466,8 @@ package struct SessionsInfoRequest: WirePayload, Hashable {
 
 /// The answer to SESSIONS_INFO.
 package struct SessionsInfoReply: WirePayload, Hashable {
-    /// The asking one first; if they do not all fit a reply, the first ones.
+    /// The calling session first, then the others. If they do not all fit a reply, the last ones are left
+    /// out.
     package var sessions: [SessionInfo]
 
     package init(
@@ -516,7 +517,7 @@ extension SessionsInfoRequest: WireRequest {
 }
 
 /// Closes one other session of the caller, or all others. Their tokens become invalid and their connections
-/// are closed. Logins in progress are void.
+/// are closed. Logins of the account that are in progress become invalid, too.
 package struct SessionsCloseRequest: WirePayload, Hashable {
     /// The session to close, from SESSIONS_INFO. Absent: all others.
     package var id: Int64?
@@ -623,8 +624,8 @@ extension SessionsCloseRequest: WireRequest {
 }
 
 /// Settings changed. Either the user changed them on another device: then `user` and `chats` are as in the
-/// reply to CONFIG. Or the answer about a feature changed: then a client that named features gets all
-/// answers. Anything missing from `config` is unchanged.
+/// reply to CONFIG. Or the server's decision about a feature changed: then a client that named features gets
+/// the decisions about all of them. Anything missing from `config` is unchanged.
 package struct NotifConfig: WirePayload, Hashable {
     /// The settings that changed.
     package var config: LoginConfig
@@ -672,7 +673,7 @@ package struct ProfileRequest: WirePayload, Hashable {
     package var firstName: Text?
     /// The last name; empty removes it.
     package var lastName: Text?
-    /// Full name, when `firstName` is absent; it removes the last name.
+    /// Full name, when `firstName` is absent; the last name is then removed.
     package var name: Text?
     /// About the user; empty removes it.
     package var description: Text?
@@ -847,8 +848,8 @@ extension ProfileRequest: WireRequest {
 }
 
 /// Changes settings of the caller: their own by name, and those of their chats. The server stores any setting
-/// with a short value that is not a container, so that it is the same on all devices, and obeys the settings
-/// in SettingName. Tokens for a vendor's push service are accepted and not used.
+/// with a short value that is not a container, so that it is the same on all devices, and itself obeys only
+/// the settings in SettingName. Tokens for a vendor's push service are accepted and not used.
 package struct ConfigRequest: WirePayload, Hashable {
     /// What changes.
     package var settings: SettingsChange?
@@ -1059,9 +1060,9 @@ package struct NotifProfile: WirePayload, Hashable {
     package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
-/// Schedules the caller's account to be erased `profileDeleteDelayMs` from now, or cancels that. Until then
-/// the account works as before. A repeated request leaves the time unchanged. The request must say what it
-/// wants: a missing key never erases an account.
+/// Schedules the caller's account to be erased `profileDeleteDelayMs` from now, or cancels the erasure. Until
+/// then the account works as before. A repeated request leaves the time unchanged. A request must have
+/// `delete` or `cancel`: a missing key never erases an account.
 package struct ProfileDeleteRequest: WirePayload, Hashable {
     /// True erases, false keeps the account.
     package var delete: Bool?
@@ -1136,7 +1137,7 @@ package struct ProfileDeleteRequest: WirePayload, Hashable {
 
 /// The answer to PROFILE_DELETE.
 package struct ProfileDeleteReply: WirePayload, Hashable {
-    /// When it is erased; 0 if it is not.
+    /// When the account is erased; 0 if no erasure is scheduled.
     package var timestamp: Int64
 
     package init(
@@ -1203,7 +1204,7 @@ package struct ProfileDeleteTimeRequest: WirePayload, Hashable {
 
 /// The answer to PROFILE_DELETE_TIME.
 package struct ProfileDeleteTimeReply: WirePayload, Hashable {
-    /// When; 0 if no deletion was requested.
+    /// The time of the erasure; 0 if no deletion was requested.
     package var time: Int64
 
     package init(

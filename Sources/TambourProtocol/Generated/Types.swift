@@ -52,17 +52,17 @@ package enum LogSpan: WireValue, Hashable {
     case connectToLogin
     /// From the tap on send to the server's reply.
     case sendToAcknowledge
-    /// Until the list of chats can be read.
+    /// From opening the list of chats until it can be read.
     case openChatsToRender
-    /// The part of it until the list was built.
+    /// The part of `open_chats_to_render` until the list was built.
     case chatsTabCreated
-    /// The part of it until the list was drawn.
+    /// The part of `open_chats_to_render` until the list was drawn.
     case chatListRender
-    /// Until a chat can be read.
+    /// From opening a chat until it can be read.
     case openChatToRender
-    /// The part of it until the messages were loaded.
+    /// The part of `open_chat_to_render` until the messages were loaded.
     case messagesListCreated
-    /// The part of it until the messages were drawn.
+    /// The part of `open_chat_to_render` until the messages were drawn.
     case messagesRender
     /// From the last letter typed to the first results.
     case searchToRender
@@ -135,17 +135,17 @@ package enum LogSpan: WireValue, Hashable {
     }
 }
 
-/// Settings that the server obeys. It only stores the others for the user's devices.
+/// Settings that the server obeys. All other settings it only stores, for the user's devices.
 package enum SettingName: WireValue, Hashable {
-    /// Who finds the user by phone: ALL (default), CONTACTS (users they have added), NONE.
+    /// Who finds the user by phone: ALL (default), CONTACTS (people whom the user has added), NONE.
     case searchByPhone
     /// Who can add the user to groups: ALL (default), CONTACTS, NONE.
     case chatsInvite
-    /// Which users who have added the user see the phone: ALL (default), CONTACTS, NONE.
+    /// Who of the people that have added the user sees the phone: ALL (default), CONTACTS, NONE.
     case phoneNumberPrivacy
     /// Whether the presence is hidden from everybody; default false.
     case hidden
-    /// Whether others see how far the user has read; default true. What they saw before stays visible.
+    /// Whether others see how far the user has read; default true. Marks that they saw before stay visible.
     case showReadMark
     /// The time of inactivity after which the account is erased: a number and D, M or Y, such as 6M; default
     /// never.
@@ -203,7 +203,7 @@ package enum SettingName: WireValue, Hashable {
     }
 }
 
-/// The content of a refusal. Clients need both of the first two fields.
+/// The content of a refusal. Clients need both `error` and `message`.
 package struct ErrorReply: WirePayload, Hashable {
     /// A code of errors.yaml.
     package var error: Text
@@ -211,7 +211,7 @@ package struct ErrorReply: WirePayload, Hashable {
     package var message: Text
     /// The text to show people, in the language of the client's `locale`; absent for clients that named none.
     package var localizedMessage: Text?
-    /// Title of a dialog about it.
+    /// Title of an alert about the error.
     package var title: Text?
     /// In how many milliseconds the same request may succeed.
     package var retryAfter: Int64?

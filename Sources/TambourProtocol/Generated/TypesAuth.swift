@@ -121,7 +121,7 @@ package enum TokenType: WireValue, Hashable {
 package struct TwoFactorDetails: WireValue, Hashable {
     /// Whether there is a password.
     package var enabled: Bool
-    /// The address that can restore it, everything but its ends hidden.
+    /// The e-mail address that can restore access, with everything but its ends masked.
     package var email: String?
     /// A reminder of the password.
     package var hint: Text?
@@ -201,9 +201,9 @@ extension TwoFactorDetails: CustomReflectable {
 
 /// The state of a QR login.
 package struct QRStatus: WireValue, Hashable {
-    /// When it expires.
+    /// When the login expires.
     package var expiresAt: Int64
-    /// Whether it was approved.
+    /// Whether the login was approved.
     package var loginAvailable: Bool
 
     package init(
@@ -465,7 +465,7 @@ package struct UserAgent: WireValue, Hashable {
         get { shared.value.release }
         set { shared = shared.changed { $0.release = newValue } }
     }
-    /// An older client puts it here.
+    /// As in SESSION_INIT; one older client sends it here.
     package var clientSessionID: Int64? {
         get { shared.value.clientSessionID }
         set { shared = shared.changed { $0.clientSessionID = newValue } }
@@ -903,7 +903,7 @@ extension TokenTypes: CustomReflectable {
 package struct PasswordChallenge: WireValue, Hashable {
     /// Identifies the attempt.
     package var trackID: String
-    /// The user's reminder of it.
+    /// The user's reminder of the password.
     package var hint: Text?
     /// Limits of a password and its hint.
     package var config: PasswordConfig
@@ -1040,7 +1040,7 @@ package struct SyncRange: WireValue, Hashable {
     package var kind: SyncKind
     /// The mark of the login: the range has changes after it, on the server's clock.
     package var since: Int64
-    /// The last millisecond with changes left out.
+    /// The last millisecond with changes that the delta left out.
     package var upTo: Int64
 
     package init(
@@ -1275,8 +1275,8 @@ package struct LoginConfig: WireValue, Hashable {
     package var chats: IDMap<ChatID, AnyValue>?
     /// A map of folders.
     package var chatFolders: AnyValue?
-    /// Answers about the features named in SESSION_INIT, in the order of their names, decided for the user;
-    /// they replace those of SESSION_INIT. Absent when it named none.
+    /// The server's decisions for this user about the features that SESSION_INIT named, in the order of their
+    /// names. They replace the decisions in the reply to SESSION_INIT. Absent when it named none.
     package var features: [SessionFeature]?
 
     package init(

@@ -7,7 +7,7 @@ package enum MarkType: WireValue, Hashable {
     case readMessage
     /// Reactions were seen; the read mark stays.
     case readReaction
-    /// The only way to lower a mark.
+    /// Moves the mark back; no other value does.
     case setAsUnread
 
     /// The value as it travels.

@@ -7,9 +7,9 @@ package enum ContactAction: WireValue, Hashable {
     case add
     /// Removes the contact; a dialog stays.
     case remove
-    /// Changes their custom names.
+    /// Changes the names that the caller gave the user.
     case update
-    /// Stops them from writing, seeing presence and inviting.
+    /// Stops the user from writing to the caller, inviting the caller and seeing the caller's presence.
     case block
     /// Ends a block.
     case unblock
@@ -274,7 +274,7 @@ package struct User: WireValue, Hashable {
         get { shared.value.updateTime }
         set { shared = shared.changed { $0.updateTime = newValue } }
     }
-    /// At least one, except for a removed user, and if a login has no room for them: then CONTACT_INFO
+    /// At least one. Empty for a removed user, and when a login has no room for the names; CONTACT_INFO then
     /// returns them.
     package var names: [UserName] {
         get { shared.value.names }
@@ -285,7 +285,7 @@ package struct User: WireValue, Hashable {
         get { shared.value.options }
         set { shared = shared.changed { $0.options = newValue } }
     }
-    /// Digits without a plus; only for the asking user and contacts.
+    /// Digits without a plus; sent only for the asking user and for contacts.
     package var phone: Int64? {
         get { shared.value.phone }
         set { shared = shared.changed { $0.phone = newValue } }
@@ -325,7 +325,7 @@ package struct User: WireValue, Hashable {
         get { shared.value.link }
         set { shared = shared.changed { $0.link = newValue } }
     }
-    /// A number or a string; kept as it came.
+    /// A number or a string; stored as received.
     package var gender: AnyValue? {
         get { shared.value.gender }
         set { shared = shared.changed { $0.gender = newValue } }

@@ -55,8 +55,8 @@ package enum ObjectStatus: WireValue, Hashable {
     case conflict
     /// It can never be applied as it is.
     case rejected
-    /// Not tried, because an entity it needs was not created, or because the reply was full: then `because`
-    /// is its own `opId`.
+    /// Not tried, because an entity that it needs was not created, or because the reply was full. In the
+    /// second case `because` is the operation's own `opId`.
     case skipped
     /// A value this build does not know.
     case other(Text)
@@ -105,13 +105,13 @@ package enum ObjectStatus: WireValue, Hashable {
 
 /// How two changes conflict.
 package enum ObjectConflict: WireValue, Hashable {
-    /// Updated here and there.
+    /// The operation updates an entity that was updated meanwhile.
     case updateUpdate
-    /// Updated here, deleted there.
+    /// The operation updates an entity that was deleted meanwhile.
     case updateDelete
-    /// Deleted here, updated there.
+    /// The operation deletes an entity that was updated meanwhile.
     case deleteUpdate
-    /// Created here and there under one natural key; `server` is the other entity.
+    /// The operation creates an entity with a natural key that another entity has; `server` is that entity.
     case duplicate
     /// The server's write is later and wins: the user need not decide.
     case superseded
@@ -188,11 +188,11 @@ package enum ObjectError: WireValue, Hashable {
     case wrongParent
     /// A child prevents the deletion.
     case childrenRemain
-    /// A local id that no creation of the batch has, or that two have.
+    /// The operation names a local id that no creation of the batch has, or that two creations have.
     case unknownReference
-    /// A batch deletes first, then creates, then updates.
+    /// The operation is in the wrong place: a batch deletes first, then creates, then updates.
     case outOfOrder
-    /// Another operation of this device has this id.
+    /// The device has already used this `opId` for a different operation.
     case reusedOperation
     /// A value this build does not know.
     case other(Text)
@@ -428,7 +428,7 @@ package struct ObjectOperation: WireValue, Hashable {
     package var parent: AnyValue?
     /// The version that the user saw; 0 for a creation.
     package var base: Int64
-    /// When the user did it, by the device's clock.
+    /// When the user made the change, by the device's clock.
     package var modified: Int64
     /// All fields for a creation, the changed ones for an update; null removes one.
     package var fields: NameMap<AnyValue>?
@@ -548,7 +548,7 @@ package struct ObjectOperation: WireValue, Hashable {
 package struct ObjectResult: WireValue, Hashable {
     /// Whether it was applied.
     package var status: ObjectStatus
-    /// True when the operation had been applied before: this is the first result.
+    /// True when the operation was applied before: the result is that of the first time.
     package var replayed: Bool?
     /// APPLIED: the entity's id.
     package var id: Int64?

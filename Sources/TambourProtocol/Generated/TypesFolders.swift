@@ -11,7 +11,7 @@ package struct Folder: WireValue, Hashable {
     package var sourceID: Int64
     /// Chats in it.
     package var include: [ChatID]
-    /// Filters for other chats in it, numbers that clients know: 0 unread, 2 channels, 9 contacts.
+    /// Filters that add further chats to it, numbers that clients know: 0 unread, 2 channels, 9 contacts.
     package var filters: [AnyValue]
     /// Data that clients store with it.
     package var options: [AnyValue]

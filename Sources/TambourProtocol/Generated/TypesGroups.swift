@@ -5,7 +5,7 @@
 package enum ChatStatus: WireValue, Hashable {
     /// The normal state.
     case active
-    /// Kept out of the list, by CHAT_HIDE.
+    /// Hidden from the list by CHAT_HIDE.
     case hidden
     /// Left or deleted; sent once as a tombstone.
     case removed
@@ -125,13 +125,13 @@ package enum ChatAccess: WireValue, Hashable {
 
 /// A change to members or their rights.
 package enum MemberOperation: WireValue, Hashable {
-    /// Adds them.
+    /// Adds the users.
     case add
-    /// Removes them.
+    /// Removes the users.
     case remove
-    /// Makes them administrators, like `add` with `type` ADMIN.
+    /// Makes the users administrators, like `add` with `type` ADMIN.
     case admin
-    /// Revokes their rights, like `remove` with `type` ADMIN.
+    /// Revokes the users' rights, like `remove` with `type` ADMIN.
     case revokeAdmin
 
     /// The value as it travels.
@@ -255,8 +255,8 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.owner }
         set { shared = shared.changed { $0.owner = newValue } }
     }
-    /// Read mark of each, for others if they show it; 0 for never. In large groups only the asking user and
-    /// some others.
+    /// The read mark of each participant, for other users the mark that they show; 0 for none. In large
+    /// groups only the asking user and some others.
     package var participants: IDMap<UserID, Int64> {
         get { shared.value.participants }
         set { shared = shared.changed { $0.participants = newValue } }
@@ -276,12 +276,12 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.lastEventTime }
         set { shared = shared.changed { $0.lastEventTime = newValue } }
     }
-    /// When the asking user's scheduled messages last changed; 0 in pushes to several.
+    /// When the asking user's scheduled messages last changed; 0 in pushes to several users.
     package var lastDelayedUpdateTime: Int64 {
         get { shared.value.lastDelayedUpdateTime }
         set { shared = shared.changed { $0.lastDelayedUpdateTime = newValue } }
     }
-    /// When one of them could not be sent; 0 in pushes to several.
+    /// When one of these messages last could not be sent; 0 in pushes to several users.
     package var lastFireDelayedErrorTime: Int64 {
         get { shared.value.lastFireDelayedErrorTime }
         set { shared = shared.changed { $0.lastFireDelayedErrorTime = newValue } }

@@ -362,12 +362,12 @@ package struct Attach: WireValue, Hashable {
         get { shared.value.event }
         set { shared = shared.changed { $0.event = newValue } }
     }
-    /// CONTROL: the user it is about.
+    /// CONTROL: the user whom the event concerns.
     package var userID: UserID? {
         get { shared.value.userID }
         set { shared = shared.changed { $0.userID = newValue } }
     }
-    /// CONTROL: the users it is about.
+    /// CONTROL: the users whom the event concerns.
     package var userIDs: [UserID]? {
         get { shared.value.userIDs }
         set { shared = shared.changed { $0.userIDs = newValue } }
@@ -846,7 +846,7 @@ package struct PollAnswer: WireValue, Hashable {
 package struct NewPollAnswer: WireValue, Hashable {
     /// The answer; not empty.
     package var text: Text
-    /// Bits. 1: the right one of a quiz; others have no meaning.
+    /// Bits. 1: the right answer of a quiz; other bits have no meaning.
     package var options: Int64
 
     package init(
@@ -1004,7 +1004,7 @@ package struct Message: WireValue, Hashable {
         get { shared.value.sender }
         set { shared = shared.changed { $0.sender = newValue } }
     }
-    /// In every message: without it clients cannot answer one.
+    /// Present in every message.
     package var chatID: ChatID? {
         get { shared.value.chatID }
         set { shared = shared.changed { $0.chatID = newValue } }
@@ -1034,12 +1034,12 @@ package struct Message: WireValue, Hashable {
         get { shared.value.status }
         set { shared = shared.changed { $0.status = newValue } }
     }
-    /// When it was last edited or got a vote in its poll.
+    /// When the message was last edited, or last got a vote in its poll.
     package var updateTime: Int64? {
         get { shared.value.updateTime }
         set { shared = shared.changed { $0.updateTime = newValue } }
     }
-    /// Reactions, if any. In pushes without `yourReaction`, which is unchanged.
+    /// Reactions, if any. A push omits `yourReaction`, which is unchanged.
     package var reactionInfo: Packed<ReactionInfo>? {
         get { shared.value.reactionInfo }
         set { shared = shared.changed { $0.reactionInfo = newValue } }
@@ -1059,7 +1059,8 @@ package struct Message: WireValue, Hashable {
         get { shared.value.postID }
         set { shared = shared.changed { $0.postID = newValue } }
     }
-    /// The previous message id in the chat, visible or not; for a comment, under the post.
+    /// The id of the previous message in the chat, whether visible or not; for a comment, of the previous
+    /// comment on the post.
     package var prevMessageID: MessageID? {
         get { shared.value.prevMessageID }
         set { shared = shared.changed { $0.prevMessageID = newValue } }
@@ -1348,8 +1349,8 @@ package struct NewAttach: WireValue, Hashable {
         get { shared.value.url }
         set { shared = shared.changed { $0.url = newValue } }
     }
-    /// SHARE: id of a preview from MSG_SHARE_PREVIEW, which the message then carries whole; an id that the
-    /// server no longer knows is kept with `url`.
+    /// SHARE: id of a preview from MSG_SHARE_PREVIEW; the message then carries the whole preview. If the
+    /// server no longer knows the id, it stores the id and `url` as sent.
     package var shareID: Int64? {
         get { shared.value.shareID }
         set { shared = shared.changed { $0.shareID = newValue } }
@@ -1811,7 +1812,7 @@ package struct CommentsInfo: WireValue, Hashable {
 
 /// When to send a message, and whom to alert then.
 package struct DelayedAttributes: WireValue, Hashable {
-    /// When. A time in the past means now.
+    /// When to send the message. A time in the past means now.
     package var timeToFire: Int64
     /// For clients: whether to alert the sender.
     package var notifySender: Bool
@@ -1876,7 +1877,7 @@ package struct DelayedAttributes: WireValue, Hashable {
 /// A message to be stored.
 package struct NewMessage: WireValue, Hashable {
     /// The sender's idempotency key, usually milliseconds; a retry stores nothing and returns the first
-    /// result, or only its id if that is deleted.
+    /// result, or only the id if the message is deleted.
     package var cid: Int64
     /// The text.
     package var text: Text?

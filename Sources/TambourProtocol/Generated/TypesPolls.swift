@@ -5,7 +5,7 @@
 package struct PollVote: WireValue, Hashable {
     /// The voter.
     package var userID: UserID
-    /// When.
+    /// When the user voted.
     package var timestamp: Int64
 
     package init(
@@ -61,12 +61,12 @@ package struct PollResult: WireValue, Hashable {
     package var answerID: Int64
     /// The number of votes.
     package var voteCount: Int64
-    /// Some of them, at most `pollVotesShown`, and the receiver's own. In an anonymous poll only the
-    /// receiver's own. In pushes to others it may be missing: then it is unchanged.
+    /// Some of the votes, at most `pollVotesShown`, and the receiver's own vote; in an anonymous poll only
+    /// the receiver's own vote. A push may omit the receiver's own vote, which is then unchanged.
     package var votes: [PollVote]
     /// The percentage of voters who chose it.
     package var rate: Int64
-    /// Bits. 1: the right answer of a quiz, shown to users who have voted, and to everybody once it is
+    /// Bits. 1: the right answer of a quiz, shown to users who have voted, and to everybody once the poll is
     /// closed.
     package var options: Int64
 
@@ -148,7 +148,7 @@ package struct PollResult: WireValue, Hashable {
 
 /// The state of a poll.
 package struct PollState: WireValue, Hashable {
-    /// The number of voters. In a poll with several answers at once each may have chosen several.
+    /// The number of voters. If the poll allows several answers at once, a voter may have chosen several.
     package var total: Int64
     /// For each answer, in the order of the answers.
     package var result: [PollResult]?

@@ -55,7 +55,8 @@ package struct ReactionCounter: WireValue, Hashable {
     }
 }
 
-/// The reactions to a message. Counters are the same for everybody; no reactions are sent as an empty list.
+/// The reactions to a message. Counters are the same for everybody; the list is empty when there are no
+/// reactions.
 package struct ReactionInfo: WireValue, Hashable {
     /// Total number of reactions.
     package var totalCount: Int64
@@ -238,11 +239,11 @@ package struct ChatReactionsSettings: WireValue, Hashable {
     package var chatID: ChatID
     /// Whether reactions are allowed.
     package var isActive: Bool
-    /// The most kinds on one message.
+    /// The maximal number of different emojis on one message.
     package var count: Int64
-    /// Emojis that are allowed or forbidden; empty to treat all alike.
+    /// Emojis that are allowed or forbidden; empty if all emojis are treated alike.
     package var reactionIDs: [Text]
-    /// Whether `reactionIds` are the only allowed ones, or the forbidden ones.
+    /// True if `reactionIds` are the only allowed emojis, false if they are the forbidden ones.
     package var included: Bool
     /// When it was set; absent if it never was.
     package var updateTime: Int64?

@@ -109,11 +109,11 @@ package struct SessionInfo: WireValue, Hashable {
     package var client: String
     /// Device and system.
     package var info: String
-    /// The address it was last seen at.
+    /// The address from which the device was last seen.
     package var location: String
-    /// When it was last seen.
+    /// When the device was last seen.
     package var time: Int64
-    /// Whether it is the asking session.
+    /// Whether it is the session that sent the request.
     package var current: Bool
     /// Id of the session.
     package var id: Int64?
@@ -207,7 +207,7 @@ package struct SessionInfo: WireValue, Hashable {
     }
 }
 
-/// The server's answer about one feature that a client has code for.
+/// The server's decision about one feature that a client has code for.
 package struct SessionFeature: WireValue, Hashable {
     /// Name of the feature.
     package var type: String

@@ -1,17 +1,17 @@
 /// Any MessagePack value, stored as its bytes.
 ///
-/// A value from a client is stored only if every client can decode it in any place: see
+/// A value from a client is stored only if every client can decode it, wherever it is sent: see
 /// `read(from:maxBytes:)`.
 package struct AnyValue: Hashable, Sendable {
     /// The MessagePack of one value; its strings are UTF-8.
     package let bytes: Bytes
 
-    /// Bytes that are the MessagePack of one value.
+    /// Takes bytes that must be the MessagePack of one value; does not check them.
     package init(unchecked bytes: Bytes) {
         self.bytes = bytes
     }
 
-    /// The encoding of any value that can be written.
+    /// Encodes a value.
     package init(_ value: some WireValue) {
         var writer = MessagePackWriter()
         value.write(to: &writer)
@@ -69,7 +69,7 @@ extension AnyValue {
 
     package var text: Text? { read { (reader) throws(PayloadError) in try reader.readText() } }
 
-    /// Whether the value is neither a map nor a list nor an extension.
+    /// Whether the value is nil, a boolean, a number or a text.
     package var isScalar: Bool {
         if isNil || bool != nil || text != nil || int != nil { return true }
         return read { (reader) throws(PayloadError) in try reader.readDouble() } != nil

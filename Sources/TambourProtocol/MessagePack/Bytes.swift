@@ -12,12 +12,12 @@ package struct Bytes: Hashable, Sendable {
     private let start: UInt32
     private let length: UInt32
 
-    /// All bytes of an array.
+    /// Takes all bytes of an array.
     package init(_ array: [UInt8]) {
         self.init(array, range: 0..<array.count)
     }
 
-    /// A range of an array; the array must contain the range.
+    /// Takes a range of an array; the array must contain the range.
     package init(_ storage: [UInt8], range: Range<Int>) {
         precondition(range.lowerBound >= 0 && range.upperBound <= storage.count)
         self.storage = storage
@@ -33,7 +33,7 @@ package struct Bytes: Hashable, Sendable {
 
     package var isEmpty: Bool { length == 0 }
 
-    /// The position in the array.
+    /// The range of the bytes in `storage`.
     var range: Range<Int> { Int(start)..<Int(start) + Int(length) }
 
     /// A copy of the bytes, or the array itself when the range is all of it.

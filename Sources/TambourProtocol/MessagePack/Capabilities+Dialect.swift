@@ -5,8 +5,8 @@ extension Capabilities {
         self = dialect.value
     }
 
-    /// The name of the contained dialect that builds on all other contained dialects; nil if no
-    /// dialect is contained.
+    /// The name of the client's dialect; nil if the set contains none. The set also contains the
+    /// dialects that this dialect builds on.
     package var dialect: String? {
         let spoken = intersection(.dialects)
         return Self.dialectTable.first { $0.value == spoken }?.name

@@ -13,7 +13,7 @@ package enum Duplicates: Sendable {
 ///
 /// A lookup takes constant time even when a peer chose the keys, because `Hasher` is seeded.
 struct SeenKeys<Key: Hashable>: ~Copyable {
-    /// Up to this number of entries, comparing each entry is cheaper than hashing.
+    /// Up to this number of entries, comparing all entries is cheaper than hashing them.
     static var comparedKeys: Int { 8 }
 
     private var places: [Key: Int] = [:]

@@ -6,9 +6,9 @@
 
 /// A cursor over the MessagePack in a byte array. Checks every read against the end of the array.
 ///
-/// The texts and bytes that it returns are ranges of the array, so only arrays of items are
-/// allocated. A reader exists only inside `read(_:limits:_:)`, because its pointer is valid only
-/// there.
+/// The `Text` and `Bytes` values that it returns are ranges of the array, so it allocates only
+/// arrays of items and `String` values. A reader exists only inside `read(_:limits:_:)`, because
+/// its pointer is valid only there.
 ///
 /// The first byte of each type of value, and the data after this byte:
 ///
@@ -145,7 +145,7 @@ package struct MessagePackReader: ~Copyable {
         return items
     }
 
-    /// Reads an array whose repeated items are merged or refused.
+    /// Reads an array and handles repeated items as `duplicates` says.
     package mutating func readList<Item: Hashable>(
         maxItems: Int? = nil,
         duplicates: Duplicates,
@@ -173,7 +173,8 @@ package struct MessagePackReader: ~Copyable {
     }
 
     mutating func enter(_ count: Int, bytesAnElement: Int) throws(PayloadError) {
-        // An item takes at least one byte, so a larger claim is rejected before memory is reserved.
+        // An item takes at least one byte, so a header that claims more items than bytes follow is
+        // rejected before memory is reserved.
         guard count &* bytesAnElement <= end &- position else { throw truncated() }
         depth &+= 1
         guard depth <= limits.maxDepth else { throw tooDeep() }
@@ -451,8 +452,8 @@ package struct MessagePackReader: ~Copyable {
         return number == .min ? nil : -number
     }
 
-    /// Enters an extension of type 1, which contains MessagePack; the extension must end at the end
-    /// of the array.
+    /// Enters the next value if it is an extension of type 1, which contains MessagePack. Such an
+    /// extension must end at the end of the input.
     mutating func unwrapExtension() throws(PayloadError) {
         guard position < end else { return }
         let header: Int

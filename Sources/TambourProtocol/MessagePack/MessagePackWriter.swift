@@ -52,7 +52,7 @@ package struct MessagePackWriter: ~Copyable {
 
     // MARK: Containers
 
-    /// Starts a map; `count` keys and values must follow.
+    /// Starts a map; `count` pairs of key and value must follow.
     package mutating func writeMapHeader(_ count: Int) {
         if count < 16 {
             put(0x80 | UInt8(count))
@@ -76,7 +76,7 @@ package struct MessagePackWriter: ~Copyable {
 
     // MARK: Scalars
 
-    /// Writes nil. No server payload contains nil, because some clients cannot decode it.
+    /// Writes nil. An absent field is omitted instead, because some clients cannot decode nil.
     package mutating func writeNil() {
         put(0xC0)
     }

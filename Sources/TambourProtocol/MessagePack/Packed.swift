@@ -10,7 +10,7 @@ package struct Packed<Value: WireValue>: Hashable, Sendable {
         bytes = Bytes(writer.finish())
     }
 
-    /// Bytes that are already packed, such as bytes from the store.
+    /// Takes bytes that are already packed, such as those from the store; does not check them.
     package init(unchecked bytes: Bytes) {
         self.bytes = bytes
     }
@@ -24,8 +24,8 @@ package struct Packed<Value: WireValue>: Hashable, Sendable {
         }
     }
 
-    /// The value of stored bytes; nil if the store is damaged. Ignores the limits, because the
-    /// bytes were checked under limits that may have been wider.
+    /// The unpacked value; nil if the bytes, and thus the store, are damaged. Ignores the limits,
+    /// because the bytes were checked under limits that may have been wider.
     package var stored: Value? { try? value(limits: .unlimited) }
 }
 
@@ -54,10 +54,10 @@ extension Packed: WireValue {
         unpacked(unlessReadWith: capabilities)?.canBeRead(with: capabilities) ?? true
     }
 
-    /// Returns the value if this reader needs another encoding; otherwise nil. The bytes are packed
-    /// for all capabilities and no dialect. Unpacking ignores the limits, which may have been
-    /// narrowed since the bytes were checked. Unreadable bytes, from a damaged store, are sent
-    /// unchanged.
+    /// Returns the value if a reader with these capabilities needs another encoding than `bytes`,
+    /// which are packed for all capabilities and no dialect; otherwise nil. Unpacking ignores the
+    /// limits, which may have been narrowed since the bytes were checked. Unreadable bytes, from a
+    /// damaged store, are sent unchanged.
     private func unpacked(unlessReadWith capabilities: Capabilities) -> Value? {
         let gates = Value.gates
         if capabilities.intersection(gates) == gates.subtracting(.dialects) { return nil }

@@ -9,7 +9,7 @@ package struct Text: Hashable, Sendable {
     /// The UTF-8.
     package let bytes: Bytes
 
-    /// The UTF-8 of a string.
+    /// Encodes a string as UTF-8.
     package init(_ string: String) {
         bytes = Bytes(Array(string.utf8))
     }
@@ -22,13 +22,13 @@ package struct Text: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// Bytes already known to be UTF-8.
+    /// Takes bytes that are known to be UTF-8.
     package init(unchecked bytes: Bytes) {
         self.bytes = bytes
     }
 
-    /// A copy of the bytes. A text that outlives a request must not keep the request's payload
-    /// alive.
+    /// The text with its own copy of the bytes, for a text that outlives its request: a range of
+    /// the payload would keep the whole payload alive.
     package var detached: Text { Text(unchecked: Bytes(bytes.array)) }
 
     /// The empty text.
@@ -36,12 +36,12 @@ package struct Text: Hashable, Sendable {
 
     package var isEmpty: Bool { bytes.isEmpty }
 
-    /// The length in UTF-16 code units, the unit of limits and formatting ranges.
+    /// The length in UTF-16 code units, in which text limits and formatting ranges are given.
     package var utf16Count: Int {
         bytes.withUnsafeBytes { UTF8Scan.utf16Count(ofValid: $0) }
     }
 
-    /// Returns whether it equals `other`, byte for byte.
+    /// Returns whether the text equals `other`, byte for byte.
     package func equals(_ other: StaticString) -> Bool {
         guard bytes.count == other.utf8CodeUnitCount else { return false }
         return bytes.withUnsafeBytes { bytes in

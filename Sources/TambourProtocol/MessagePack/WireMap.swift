@@ -6,13 +6,14 @@ package protocol WireKey: Hashable, Sendable, CustomStringConvertible {
 
 /// A map keyed by ids.
 ///
-/// Keys are written as strings of digits, which JSON transports need; integers are accepted too.
+/// Keys are written as strings of digits, because JSON has no other keys; integer keys are read
+/// too.
 package typealias IDMap<Key: WireID, Value> = WireMap<Key, Value>
 
 /// A map keyed by names of at most `maxShortStringBytes`.
 package typealias NameMap<Value> = WireMap<Text, Value>
 
-/// A map in wire order.
+/// A map that keeps the order of its entries on the wire.
 package struct WireMap<Key: WireKey, Value> {
     /// The entries in order.
     package var pairs: [(Key, Value)]

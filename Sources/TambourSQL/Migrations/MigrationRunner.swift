@@ -148,7 +148,7 @@ package enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible
     case changed(version: Int, name: String)
     /// A migration before the last applied one is not recorded.
     case missing(version: Int)
-    /// The database returned an error. Version 0 means that it occurred before the first migration.
+    /// The database returned an error. Version 0 means that it occurred outside any migration.
     case failed(version: Int, underlying: SQLError)
 
     package var description: String {

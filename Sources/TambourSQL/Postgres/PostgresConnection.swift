@@ -23,7 +23,7 @@
                 PQfinish(handle)
                 throw error
             }
-            // Drop notices such as "relation already exists, skipping".
+            // Discards notices such as "relation already exists, skipping".
             PQsetNoticeProcessor(handle, { _, _ in }, nil)
             self.handle = handle
         }

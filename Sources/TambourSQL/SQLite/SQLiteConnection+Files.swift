@@ -81,8 +81,8 @@ extension SQLiteConnection: SQLFileConnection {
         }
     }
 
-    /// Appends the type, then the value. Integers and floats have eight bytes; other values follow
-    /// their length.
+    /// Appends the type, then the value. Integers and floats take eight bytes. The length precedes
+    /// a text or blob.
     private static func append(
         _ statement: OpaquePointer,
         _ column: Int32,

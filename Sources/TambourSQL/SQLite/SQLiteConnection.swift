@@ -30,7 +30,7 @@ package final class SQLiteConnection: SQLConnection {
     /// - Parameters:
     ///   - path: A file on a local disk. Its log and index files are in the same directory.
     ///   - vfs: The name of SQLite's file layer; nil for the default layer.
-    ///   - busyTimeoutMs: The time limit for another connection's lock.
+    ///   - busyTimeoutMs: The maximum time to wait for another connection's lock.
     /// - Throws: `SQLError` of kind `io` when the file cannot be opened, `corrupt` when it is not a
     ///   database, `other` when SQLite refuses WAL mode or the requested `synchronous`.
     package init(

@@ -16,7 +16,7 @@ final class SQLiteStatement: SQLStatement {
     private let positions: [Int32]
     let columnCount: Int
     private var state = State.ready
-    /// The first error since the last reset in a call that cannot throw. `step` throws it.
+    /// The first error that a non-throwing call met since the last reset. `step` throws it.
     private var failure: SQLError?
 
     private enum State {

@@ -89,8 +89,8 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
     package let environment: Environment
     package let limits: Limits
     private let directory: DataDirectory
-    /// The engine, which the first writing command creates. Until then, a store that no server can
-    /// write can still be read.
+    /// The engine, which the first writing command creates. Reading commands therefore work even on
+    /// a store that the engine refuses.
     private var core: EngineCore?
     private let store: StoreConnection
     private let connection: any SQLFileConnection

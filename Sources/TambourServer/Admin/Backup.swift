@@ -216,7 +216,7 @@ package struct Backup: Sendable {
 
 extension Backup {
     /// The file `digests`: a title line, `taken` (Unix ms), `clock` (of the last commit), `file`
-    /// (SHA-256 of its bytes), then a line for each table.
+    /// (SHA-256 of the database file), then a line for each table and one for the schema.
     package struct Manifest: Equatable {
         private static let title = "tambour backup 1"
 

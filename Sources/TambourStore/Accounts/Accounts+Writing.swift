@@ -32,7 +32,8 @@ extension WriteTransaction {
         return true
     }
 
-    /// Blocks or unblocks an account; every dialog partner's contact changes.
+    /// Blocks or unblocks an account. Everyone who has the user as a contact receives the change at
+    /// the next login.
     package func setBlocked(_ isBlocked: Bool, _ user: UserID) throws {
         writes += 1
         listed.remove(user)
@@ -123,8 +124,8 @@ extension WriteTransaction {
         return true
     }
 
-    /// Revokes the tokens of these sessions of `user` and the logins that the sessions approved.
-    /// Their connections close after the commit.
+    /// Closes these sessions of `user`: revokes their tokens and voids the logins that they
+    /// approved. Their connections close after the commit.
     package func closeSessions(_ sessions: [SessionID], of user: UserID) throws {
         for session in sessions { try voidSignIns(approvedBy: session, of: user) }
         try deleteSessions(sessions, of: user)
@@ -132,8 +133,8 @@ extension WriteTransaction {
 
     /// Closes all sessions of `user` except one, and voids every code that could open a new
     /// session. If the excepted session is the only session, voids only the logins that it
-    /// approved. If the owner's codes became void as well, the thief of a session could keep the
-    /// owner out.
+    /// approved: otherwise somebody who stole a session could keep the owner out by voiding the
+    /// owner's codes.
     ///
     /// - Returns: the closed sessions.
     @discardableResult
@@ -160,7 +161,8 @@ extension WriteTransaction {
         emit(.sessionsClosed(sessions, of: user))
     }
 
-    /// Stores a code request and deletes requests older than `keptSince` (Unix milliseconds).
+    /// Stores a code request. Deletes requests older than `keptSince` (Unix milliseconds) and
+    /// expired registrations.
     ///
     /// - Parameters:
     ///   - user: the user whose phone number the code changes; nil for a sign-in code.
@@ -196,7 +198,7 @@ extension WriteTransaction {
         try store.sessions.countTry.run { $0.bindBlob(1, tokenHash) }
     }
 
-    /// Marks a code as used. Its row stays for a while because the row counts against the hourly
+    /// Voids a code after its use. Its row stays for a while because it counts against the hourly
     /// limit.
     package func spendLoginCode(tokenHash: [UInt8]) throws {
         writes += 1

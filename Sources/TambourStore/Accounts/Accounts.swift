@@ -64,7 +64,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the account as other users see it: nil if unknown or blocked by the administrator.
+    /// Returns the account as other users see it: nil if it is unknown, erased, or blocked by the
+    /// administrator.
     package func listedAccount(_ id: UserID) throws -> Account? {
         guard let account = try account(id), !account.isBlocked else { return nil }
         return account
@@ -111,8 +112,7 @@ extension Account {
 
     /// Returns the user object for the wire.
     ///
-    /// - Parameter showingPhone: true for the user's own object and for callers who looked the
-    ///   number up.
+    /// - Parameter showingPhone: whether to include the phone; the caller decides who may see it.
     package func user(showingPhone: Bool) -> User {
         if isErased {
             return User(id: id, accountStatus: 2, updateTime: updated)

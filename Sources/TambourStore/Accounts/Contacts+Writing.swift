@@ -5,7 +5,7 @@ import TambourSQL
 package struct ContactChange: Sendable {
     package var isAdded: Bool?
     package var isBlocked: Bool?
-    /// The names the owner gives; an inner nil removes them.
+    /// The owner's names for the user: an outer nil keeps them, an inner nil removes them.
     package var names: (first: String, last: String?)??
 
     package init(
@@ -63,7 +63,8 @@ extension WriteTransaction {
             $0.bindWords(7, contact.lastName)
             $0.bind(8, ct)
         }
-        // Some users show their phone only to users they have added.
+        // The owner may show their phone only to users they have added, so the user's contact for
+        // the owner changes too.
         if contact.isAdded != known.isAdded {
             try store.contacts.touchOne.run {
                 $0.bind(1, user.id.rawValue)

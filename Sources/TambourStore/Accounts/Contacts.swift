@@ -24,7 +24,8 @@ package struct Contact: Sendable {
     /// Whether the contact still exists; a removed contact stays as a tombstone.
     package var isThere: Bool { isAdded || isBlocked || isPartner }
 
-    /// Whether the owner's actions keep the contact stored; false if only a dialog keeps it.
+    /// Whether the contact is stored because of the owner's actions; false if only because of a
+    /// dialog.
     package var isKept: Bool { isAdded || isBlocked || wasMet && !isPartner }
 }
 
@@ -226,13 +227,14 @@ extension Contact {
         return account.wireSizeEstimate + 64 + 2 * given
     }
 
-    /// Returns the user object for the owner. It contains the names that the owner gave, and the
-    /// phone of a user whom the owner added.
+    /// Returns the user object for the owner. It contains the names that the owner gave. It
+    /// contains the phone if the owner added the user and the user permits it.
     ///
     /// - Parameters:
-    /// - showingPhone: shows the phone even of users whom the owner has not added.
-    /// - showingRemoval: marks a removed contact as removed, for clients that may still have to
-    ///   delete it.
+    ///   - showingPhone: shows the phone even if the owner has not added the user; the user must
+    ///     still permit it.
+    ///   - showingRemoval: marks a removed contact as removed, for clients that may still have to
+    ///     delete it.
     package func user(showingPhone: Bool = false, showingRemoval: Bool = false) -> User {
         let mayShow = account.privacy.phoneNumber.includes(isAdded: isMutual)
         var user = account.user(showingPhone: mayShow && (showingPhone || isAdded))
@@ -312,7 +314,7 @@ extension ReadTransaction {
         try store.contacts.countBlocked.oneCount { $0.bind(1, owner.rawValue) }
     }
 
-    /// Returns the number of users whom `owner` has added or blocked, now or in the past.
+    /// Returns the number of contacts that the owner's actions keep stored (`Contact.isKept`).
     package func keptContactCount(of owner: UserID) throws -> Int {
         try store.contacts.countKept.oneCount { $0.bind(1, owner.rawValue) }
     }
@@ -336,7 +338,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns which of the two users have blocked each other.
+    /// Returns those of the two users who have blocked the other one.
     package func blockers(_ a: UserID, _ b: UserID) throws -> Set<UserID> {
         var blockers: Set<UserID> = []
         try store.contacts.blocks.each {
@@ -385,8 +387,8 @@ extension ReadTransaction {
         return audience.includes(isAdded: try hasAdded(account.id, caller)) ? account : nil
     }
 
-    /// Returns the users who have `user` as a contact, each with that contact, in the order of
-    /// their ids.
+    /// Returns the first users who have added `user` or have a dialog with `user`, each with their
+    /// contact, in the order of the ids.
     package func owners(
         of user: Account,
         limit: Int

@@ -5,7 +5,7 @@ enum AccountEndColumn: Int, SQLColumn {
     case deleteAt, inactiveDays, erasing, erasedUpTo
 }
 
-/// The messages of a part of a chat.
+/// The number of messages in a part of a chat, and its last message.
 enum MessagePartColumn: Int, SQLColumn {
     case count, last, lastNumber
 
@@ -170,7 +170,7 @@ package struct AccountEnd: Equatable, Sendable {
     /// The days of inactivity after which the account is erased; 0 for never.
     package let inactiveDays: Int
     package let isErasing: Bool
-    /// The position up to which the first remaining chat is erased.
+    /// The last message already erased from the first remaining chat.
     package let erasedUpTo: MessageID
 }
 
@@ -213,8 +213,9 @@ extension ReadTransaction {
         return end ?? .unplanned
     }
 
-    /// Returns an account that is being erased; otherwise an account that may be due by `now`. The
-    /// caller checks the due time again, because activity does not update it.
+    /// Returns an account that is being erased; otherwise an account that may be due by `now`; nil
+    /// if there is none. The caller checks the due time again, because the user's activity does not
+    /// update the stored time.
     package func accountToErase(now: Int64) throws -> UserID? {
         try store.erasure.due.oneInt { $0.bind(1, now) }.map { UserID($0) }
     }
@@ -231,10 +232,12 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Moves an account to another phone; every dialog partner's contact changes.
+    /// Moves an account to another phone. Everyone who has the user as a contact receives the
+    /// change at the next login.
     ///
     /// Earlier codes sent to the new phone become void, because the phone may have belonged to
-    /// somebody else. A password challenge opened by a code to the old phone becomes void too.
+    /// somebody else. Password challenges and login tokens that a code to the old phone opened
+    /// become void too.
     package func setPhone(_ phone: Int64, of user: UserID) throws {
         writes += 1
         try store.sessions.voidCodesOfPhone.run { $0.bind(1, phone) }
@@ -276,9 +279,10 @@ extension WriteTransaction {
     /// Records, at most once an hour, that the server is running.
     ///
     /// - Parameters:
-    /// - outage: a gap between two calls that is longer than this counts as an outage,
-    ///   milliseconds.
-    /// - grace: the time after an outage during which no account counts as inactive, milliseconds.
+    ///   - outage: a gap between two records that is longer than this counts as an outage,
+    ///     milliseconds.
+    ///   - grace: the time after an outage during which no account counts as inactive,
+    ///     milliseconds.
     /// - Returns: the time until which no account counts as inactive, Unix milliseconds.
     package func sparedUntil(afterOutage outage: Int64, grace: Int64) throws -> Int64 {
         let last = try store.meta.value(Self.upKey)
@@ -311,8 +315,8 @@ extension WriteTransaction {
     /// Runs the first step: nobody can sign in as this user, and nobody can see the user's
     /// identity.
     ///
-    /// The row stays without its content. Ids are never reused, and the row informs partners'
-    /// clients that the user is erased.
+    /// The account's row stays without its content: it prevents the id from being reused, and
+    /// informs partners' clients that the user is erased.
     package func beginErasure(of account: Account) throws {
         writes += 1
         try flush()
@@ -355,7 +359,7 @@ extension WriteTransaction {
     /// Returns a chat to erase from, even if the user has left it.
     package func chatToErase(_ key: ChatKey) throws -> ChatState? { try chat(key) }
 
-    /// Records the position up to which the first remaining chat is erased.
+    /// Records the last message that was erased from the first remaining chat.
     package func setErased(upTo last: MessageID, of user: UserID) throws {
         writes += 1
         try store.erasure.setErased.run {
@@ -385,7 +389,7 @@ extension WriteTransaction {
         return part
     }
 
-    /// Returns the messages of a chat to which `user` has reacted.
+    /// Returns the first messages to which `user` has reacted in a chat.
     package func messagesReactedTo(
         by user: UserID,
         in chat: ChatState,
@@ -394,7 +398,7 @@ extension WriteTransaction {
         try messages(store.erasure.reacted, of: user, in: chat, limit)
     }
 
-    /// Returns the messages of a chat in whose polls `user` has voted.
+    /// Returns the first messages in a chat with a poll in which `user` has voted.
     package func messagesVotedIn(
         by user: UserID,
         in chat: ChatState,
@@ -428,7 +432,8 @@ extension WriteTransaction {
         return successor.map { UserID($0) }
     }
 
-    /// Deletes the record that `user` was in a chat that other users still have.
+    /// Deletes the rows that record `user` as a former member of a chat or as a commenter. Other
+    /// users may still have the chat.
     package func forget(_ user: UserID, in chat: ChatKey) throws {
         writes += 1
         try store.members.revive.statement.run {
@@ -442,8 +447,8 @@ extension WriteTransaction {
     }
 
     /// Deletes messages of a chat without members. After the last message, deletes a dialog, saved
-    /// messages or comments completely. The row of a group stays, because former members learn from
-    /// it that they have left.
+    /// messages or comments completely. The row of a group or channel stays, because former members
+    /// learn from it that they have left.
     ///
     /// - Parameter limit: the maximum number of messages.
     /// - Returns: the number of deleted messages; `limit` when there may be more.

@@ -1,9 +1,9 @@
 import TambourProtocol
 import TambourSQL
 
-/// The statements for users whom a chat names without their being members: authors of messages
-/// forwarded to the chat, and users on contact cards sent to it. The chat's members may see these
-/// users.
+/// The statements for users whom a chat's messages name: authors of messages forwarded to the chat,
+/// and users on contact cards sent to it. The chat's members may see these users, even users who
+/// are not members.
 struct IntroductionStatements {
     private static let add = """
         INSERT INTO introduction (user_id, chat) VALUES ($1, $2)

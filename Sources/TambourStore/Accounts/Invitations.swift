@@ -156,8 +156,8 @@ extension WriteTransaction {
     /// The key in `meta` for the newest invitation's id.
     static let lastInvitationKey = "last_invitation"
 
-    /// Stores an invitation with a code (as its SHA-256), and deletes invitations that ended before
-    /// `keptSince`.
+    /// Stores an invitation with a code (as its SHA-256), and deletes some invitations that ended
+    /// before `keptSince`.
     ///
     /// - Parameter expires: Unix milliseconds, like `keptSince`.
     package func createInvitation(
@@ -177,8 +177,8 @@ extension WriteTransaction {
         )
     }
 
-    /// Invites a phone. If the phone is invited already, only the end of its invitation changes.
-    /// Deletes invitations that ended before `keptSince`.
+    /// Invites a phone. If the phone is invited already, renews its invitation: `created` and
+    /// `expires` change. Otherwise also deletes some invitations that ended before `keptSince`.
     ///
     /// - Parameter expires: Unix milliseconds, like `keptSince`.
     package func invite(

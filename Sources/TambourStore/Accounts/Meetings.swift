@@ -11,8 +11,8 @@ package enum Nearness: Comparable, Sendable {
     case near
 }
 
-/// The rows of the user `$2` through which the viewer `$1` may have met the user; each count stops
-/// at `$3`.
+/// The numbers of rows through which the viewer `$1` may have met the user `$2`; each count stops
+/// at `$3` at the latest.
 enum TraceColumn: Int, SQLColumn {
     case groups, former, named, ownPublic, requests
 
@@ -23,7 +23,7 @@ enum TraceColumn: Int, SQLColumn {
         case .named: Self.count("SELECT 1 FROM introduction WHERE user_id = $2")
         case .ownPublic:
             Self.count("SELECT 1 FROM chat WHERE owner = $2 AND is_public = 1", limit: "1")
-        // Bit 2 of the permissions allows an administrator to decide join requests.
+        // The permission with the value 2 allows an administrator to decide join requests.
         case .requests:
             """
             (SELECT count(*)
@@ -49,8 +49,8 @@ struct MeetingStatements {
     /// `leftByFirst` swaps the users.
     let left: any SQLStatement
     let leftByFirst: any SQLStatement
-    /// Finds a chat with the first user as a member that names the second user; `firstNamed` swaps
-    /// the users.
+    /// Finds a chat that has the first user as a member and names the second user; `firstNamed`
+    /// swaps the users.
     let named: any SQLStatement
     let firstNamed: any SQLStatement
 
@@ -191,7 +191,7 @@ extension ReadTransaction {
 
     /// - Parameters:
     ///   - own: the number of chats of the viewer.
-    ///   - others: the number of groups of the user, at most `own + 1`.
+    ///   - others: the user's number of groups and channels, at most `own + 1`.
     fileprivate func areTogether(
         _ viewer: UserID,
         _ user: UserID,

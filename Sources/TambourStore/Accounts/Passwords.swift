@@ -78,7 +78,7 @@ package struct PasswordRecord: Sendable {
 }
 
 extension ReadTransaction {
-    /// The range of the operator's limit, as base-2 logarithms.
+    /// The valid range of `passwordHashLogRounds`, which the operator chooses.
     private static let logRounds: ClosedRange<Int64> = 1...20
 
     /// Returns the second factor of a user; nil if the user has none.
@@ -106,7 +106,7 @@ extension ReadTransaction {
         }
     }
 
-    /// The account as its owner sees it.
+    /// Returns the account as its owner sees it.
     package func profile(of account: Account) throws -> Profile {
         var options: [Int64] = []
         if let record = try password(of: account.id) {

@@ -67,7 +67,7 @@ enum WordColumn: Int, SQLColumn {
     case word
 }
 
-/// The statements that find named items, with these columns, by the words of their names.
+/// The statements that find items by the words of their names; `Item` lists an item's columns.
 struct NameStatements<Item: SQLColumn> {
     /// Finds the row at which a page starts, by the number of preceding rows.
     let place: SQLQuery<SQLPair<WordColumn, IDColumn>>
@@ -96,7 +96,7 @@ struct NameStatements<Item: SQLColumn> {
 
 /// The results of a name search, and the search's progress.
 package struct NamePage<Found> {
-    /// The results, each with the number of rows up to it.
+    /// The results, each with the number of rows scanned up to and including it.
     package var found: [(item: Found, rows: Int)] = []
     /// The number of rows scanned so far, including earlier pages.
     package var rows: Int
@@ -105,9 +105,9 @@ package struct NamePage<Found> {
 }
 
 extension ReadTransaction {
-    /// Returns people by name. For each word of `query`, a name contains a word that starts with
-    /// this query word. The results are ordered by the name word that the longest query word
-    /// matched. Blocked accounts are omitted.
+    /// Returns the people whose names match: each word of `query` is the start of a word in the
+    /// name. The results are ordered by the name word that starts with the longest query word.
+    /// Blocked accounts are omitted.
     ///
     /// - Parameters:
     ///   - rows: the number of rows that earlier pages scanned.
@@ -130,8 +130,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns items with one or two names. For each word of `query`, a name contains a word that
-    /// starts with this query word.
+    /// Returns the items whose names match: each word of `query` is the start of a word in one of
+    /// the item's two names.
     ///
     /// - Parameter names: returns the names of an item; nil omits the item.
     func named<Item, Found>(

@@ -105,11 +105,11 @@ struct SessionStatements {
     }
 }
 
-/// A login code that was requested but not used yet.
+/// A requested login code. The row stays for a while after the code is used.
 package struct LoginCode: Sendable {
     package let phone: Int64
     package let codeHash: [UInt8]
-    /// Unix milliseconds; 0 once the code was used.
+    /// Unix milliseconds; 0 once the code is used or void.
     package let expires: Int64
     package let tries: Int
     /// The user whose phone number the code changes; nil for a sign-in code.
@@ -118,7 +118,7 @@ package struct LoginCode: Sendable {
     package let invitation: InvitationID?
 }
 
-/// A phone whose owner has entered its code and may create an account.
+/// A phone whose owner has entered the code sent to it and may create an account.
 package struct Registration: Equatable, Sendable {
     package let phone: Int64
     /// The invitation that lets the phone in; nil if none was needed.
@@ -144,7 +144,8 @@ extension ReadTransaction {
         try store.sessions.ofUser.all({ $0.bind(1, user.rawValue) }, read: SessionRecord.init(row:))
     }
 
-    /// Returns the code request of a token from the reply to opcode 17 (as its SHA-256).
+    /// Returns the code request of a token (as its SHA-256); the reply to opcode 17 contained the
+    /// token.
     package func loginCode(tokenHash: [UInt8]) throws -> LoginCode? {
         try store.sessions.code.one {
             $0.bindBlob(1, tokenHash)

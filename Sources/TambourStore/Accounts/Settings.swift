@@ -1,8 +1,7 @@
 package import TambourProtocol
 import TambourSQL
 
-/// The settings of `SettingName` that the server enforces: the actions and visibility that a user
-/// permits.
+/// The settings of `SettingName` that the server enforces: what a user lets others do and see.
 package struct Privacy: Equatable, Sendable {
     package enum Audience: Int64, Sendable {
         case all = 0
@@ -35,7 +34,8 @@ extension Privacy {
     /// The bit of the column `account.privacy` that hides read marks from everybody.
     static let hidesReadMark: Int64 = 1 << 7
 
-    /// Decodes the column `account.privacy`; SQL reads bit 0.
+    /// Decodes the column `account.privacy`. SQL statements also read bit 0 (`isHidden`)
+    /// themselves.
     init(column: Int64) {
         func audience(_ shift: Int64) -> Audience {
             Audience(rawValue: column >> shift & 3) ?? .none
@@ -179,8 +179,8 @@ extension ReadTransaction {
         )
     }
 
-    /// Returns the settings of the user's chats by the chat id that the user sees. Every value is a
-    /// map.
+    /// Returns the settings of the user's chats; the keys are the chat ids that the user sees, and
+    /// every value is a map.
     ///
     /// - Parameter room: the maximum number of bytes; settings that do not fit are omitted.
     package func chatSettings(
@@ -192,7 +192,7 @@ extension ReadTransaction {
         try store.settings.ofChats.each {
             $0.bind(1, user.rawValue)
         } do: { row in
-            // An id and the header of a map.
+            // The value, plus 14 bytes for an id and the header of a map.
             let size = row.borrowedBytes(.value).count + 14
             guard size <= room else { return }
             room -= size

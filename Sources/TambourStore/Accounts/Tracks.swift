@@ -93,7 +93,7 @@ struct TrackStatements {
     }
 }
 
-/// A process of several requests; a secret identifies it.
+/// A process that spans several requests, which a secret connects.
 package struct Track: Sendable {
     package enum Kind: Int64, Sendable {
         /// Setting, changing or removing the caller's password.
@@ -115,7 +115,7 @@ package struct Track: Sendable {
     package let expires: Int64
     /// Whether the user gave the correct old password.
     package let isChecked: Bool
-    /// The address to which a code was sent.
+    /// The e-mail address to which a code was sent.
     package let email: String?
     package let isEmailChecked: Bool
     package let codeHash: [UInt8]
@@ -146,7 +146,8 @@ extension ReadTransaction {
         return track
     }
 
-    /// Returns the QR login of a link (as its SHA-256), with the hash of its track.
+    /// Returns the QR login of a link (as its SHA-256), with the hash of its track's secret; nil if
+    /// it has expired.
     package func track(linkHash: [UInt8], now: Int64) throws -> (track: Track, idHash: [UInt8])? {
         let found = try store.tracks.byLink.one {
             $0.bindBlob(1, linkHash)
@@ -261,7 +262,7 @@ extension WriteTransaction {
         try run(store.tracks.checkEmail, idHash)
     }
 
-    /// Marks a track as used.
+    /// Ends a track: it expires, and its e-mail address and code are deleted.
     package func endTrack(_ idHash: [UInt8]) throws {
         try run(store.tracks.end, idHash)
     }

@@ -2,8 +2,8 @@ import TambourProtocol
 
 /// The source of ids for new users.
 ///
-/// A user id is random and below 2^43, so users cannot be found by counting. JavaScript and JSON
-/// represent such an id exactly, and a dialog's id (`A xor B`) stays below 2^43 as well. Older
+/// A user id is random and below 2^43, so nobody can find users by counting up ids. JavaScript and
+/// JSON represent such an id exactly, and a dialog's id (`A xor B`) stays below 2^43 as well. Older
 /// stores keep their ids, which count from 1.
 package struct UserIDSource: Sendable {
     private static let bits = 43

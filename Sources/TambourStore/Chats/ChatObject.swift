@@ -1,6 +1,6 @@
 package import TambourProtocol
 
-/// The parts of the wire's `Chat`; the only place that builds this object.
+/// The parts of the wire's `Chat`. No other code builds a `Chat`.
 ///
 /// The fields that every caller must set have no default, so a forgotten field does not compile.
 package struct ChatObject {
@@ -17,7 +17,7 @@ package struct ChatObject {
     /// The time of the newest message in Unix milliseconds; the creation time of a chat that has
     /// never had a message. For a former member, the end of the membership.
     package let lastEvent: Int64
-    /// The visible read marks by member; big chats contain the marks of at most a few members.
+    /// The visible read marks by member; in a big chat, the marks of at most a few members.
     package let participants: IDMap<UserID, Int64>
     /// Nil omits the details: for tombstones, and for saved messages before the first message.
     package let details: Details?

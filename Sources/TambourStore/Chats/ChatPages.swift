@@ -9,9 +9,9 @@ import TambourSQL
 ///
 ///     0 1 | time, 42 bits, Unix milliseconds | remaining, 20 bits
 ///
-/// `remaining` counts the chats of that millisecond that no page has contained yet. They come last
-/// in the order. The next page therefore contains all of them, even if a chat of an earlier page
-/// has moved to a newer time in the meantime.
+/// `remaining` counts the chats of that millisecond that no page has contained yet. They are the
+/// last ones of their millisecond. The next page therefore contains all of them, even if a chat of
+/// an earlier page has moved to a newer time in the meantime.
 package struct ChatCursor: Equatable, Sendable {
     private static let remainingBits: Int64 = 20
     private static let insideMillisecond: Int64 = 1 << 62
@@ -66,10 +66,10 @@ extension ReadTransaction {
     /// contains the position. A page also ends at `pageEnd`.
     ///
     /// - Parameters:
-    /// - limit: the number of chats; up to `maxChatsPage` more if they share the millisecond of the
-    ///   last chat.
-    ///   - budget: the page's size in bytes; nil for a whole reply. The page always contains the
-    ///     first chat.
+    ///   - limit: the number of chats; up to `maxChatsPage` more if they share the millisecond of
+    ///     the last chat.
+    ///   - budget: the maximum size of the page in bytes; nil for `maxReplyBytes`. The page always
+    ///     contains the first chat.
     /// - Returns: the page, and the marker of the next page; 0 at the end.
     package func chatsPage(
         for viewer: UserID,

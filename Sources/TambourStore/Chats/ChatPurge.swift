@@ -13,7 +13,7 @@ enum ChatPurgeColumn: Int, SQLColumn {
     }
 }
 
-/// The newest messages of a chat.
+/// The number of messages in the part that a purge deletes next, and the first of them.
 enum PurgePartColumn: Int, SQLColumn {
     case count, first
 
@@ -35,7 +35,7 @@ struct ChatPurgeStatements {
     let part: SQLQuery<PurgePartColumn>
 
     init(_ sql: any SQLConnection) throws {
-        // The range of a pending purge never shrinks.
+        // A new request never shrinks the range of a pending purge.
         put = try sql.prepare(
             """
             INSERT INTO chat_purge (chat, sender, up_to) VALUES ($1, $2, $3)
@@ -104,8 +104,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Runs one step of the deletions that `remove(upTo:sentBy:in:)` left, alternating between
-    /// chats.
+    /// Runs one step of the pending deletions (`putPurge`), for each chat in turn.
     ///
     /// - Returns: the deleted messages, empty for a chat without members; nil if no work is left.
     package func purgeMessages(limit: Int) throws -> (chat: ChatState, removed: [MessageID])? {

@@ -12,7 +12,7 @@ package final class MemberState {
     package private(set) var shownTime: Int64
     /// Dense number of the newest message at or below the read mark.
     package private(set) var readNumber: Int64
-    /// Change clock of the chat for this member.
+    /// Commit clock of the last change of the chat that the member's row records.
     private(set) var ct: Int64
     private(set) var isBig: Bool
     /// The member's rights as an administrator.
@@ -24,7 +24,7 @@ package final class MemberState {
     package private(set) var hiddenNumber: Int64
     /// The number of messages after the read mark that do not count as unread; nil if unknown.
     private var subtracted: (count: Int64, readNumber: Int64, removals: Int)?
-    /// The columns of the row that are newer in this cache than on disk.
+    /// Which columns of the row differ between this cache and the disk.
     private(set) var unsaved = Unsaved.nothing
 
     enum Unsaved: Comparable {
@@ -68,12 +68,12 @@ package final class MemberState {
         return max(0, candidates - subtracted.count)
     }
 
-    /// Caches a count until the read mark moves, or a message is removed or hidden.
+    /// Caches the unread count until the read mark moves, or a message is removed or hidden.
     func keep(unread: Int64, in chat: ChatState) {
         subtracted = (chat.head.number - readNumber - unread, readNumber, chat.removals)
     }
 
-    /// Drops the cached count after messages were hidden from the member.
+    /// Drops the cached unread count, because messages were hidden from the member.
     func forgetUnread() {
         subtracted = nil
     }
@@ -170,8 +170,8 @@ package final class ChatState {
     /// 0 for comments that are not stored yet.
     package private(set) var key: ChatKey
     package let kind: ChatKind
-    /// The two users of a dialog, `low < high`; the same user twice in saved messages; nil in
-    /// groups and channels.
+    /// The two users of a dialog, `low < high`; the same user twice in saved messages; nil in other
+    /// chats.
     let pair: (low: UserID, high: UserID)?
     /// The post of these comments; nil for other chats.
     package let post: Post?

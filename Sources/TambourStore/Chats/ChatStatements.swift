@@ -110,8 +110,8 @@ struct ChatStatements {
             ORDER BY m.ct DESC, m.chat LIMIT $4
             """
         )
-        // A change in a big chat moves only the chat's own clock, so the query reads one row per
-        // big chat.
+        // A change in a big chat moves only the chat's own clock, so the query must read the row of
+        // every big chat of the user.
         changedBigViews = try sql.query(
             """
             \(viewsOfUser) AND m.big = 1 AND (m.ct > $2 OR c.ct_head > $2)

@@ -57,8 +57,8 @@ package struct ChatView: Sendable {
     /// The address of the chat's messages for clients.
     package var address: MessageAddress { MessageAddress(chatID: wireID, postID: post?.id) }
 
-    /// Returns the comments on a post of this channel, with the channel's visibility for the
-    /// viewer.
+    /// Returns the view of the comments on a post of this channel. The viewer's rights and floor
+    /// stay the same as in the channel.
     ///
     /// - Parameter key: the key of the comments.
     func comments(on post: MessageID, key: ChatKey) -> ChatView {

@@ -12,8 +12,8 @@ extension ReadTransaction {
         return key.map { ChatKey($0) }
     }
 
-    /// Considers the dialogs that `user` began after `time`, newest first, and returns the creation
-    /// time of the dialog at `place`, counted from 1. Nil if there are fewer; all times are in Unix
+    /// Returns the creation time of one of the dialogs that `user` began after `time`: the dialog
+    /// at `place`, counted from 1 at the newest. Nil if there are fewer. All times are in Unix
     /// milliseconds.
     package func dialog(begunBy user: UserID, after time: Int64, place: Int) throws -> Int64? {
         try store.chats.begun.oneInt {
@@ -46,11 +46,11 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the chats that changed for `viewer` after `since` (commit clock): first small chats,
-    /// then big chats, each with the newest change first.
+    /// Returns the chats that changed for `viewer` after `since` (commit clock): first the small
+    /// chats, then the big chats. Both parts are ordered by change, newest first.
     ///
     /// - Parameters:
-    /// - end: the last included commit clock.
+    ///   - end: the last included commit clock.
     ///   - limit: the maximum number of small chats.
     package func changedViews(
         for viewer: UserID,
@@ -80,9 +80,9 @@ extension ReadTransaction {
     /// first.
     ///
     /// - Parameters:
-    /// - cursor: the start of the page.
-    /// - take: accepts a group; returns false if the page has no room for it. An empty page always
-    ///   has room.
+    ///   - cursor: the start of the page.
+    ///   - take: accepts a group; returns false if the page has no room for it. An empty page
+    ///     always has room.
     /// - Returns: the start of the next page if the page is full or the request has read its limit
     ///   of rows; nil at the end.
     package func commonGroups(
@@ -156,8 +156,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Counts the messages of the chat that the viewer has not read; excludes removed and hidden
-    /// messages.
+    /// Counts the messages of the chat that the viewer has not read. Subtracts removed and hidden
+    /// messages, at most `maxSubtractedMessages` of each.
     package func unread(
         in chat: ChatKey,
         viewer: UserID,

@@ -210,7 +210,7 @@ extension WriteTransaction {
         save(.clock, of: member, in: chat)
     }
 
-    /// Schedules the columns `what` of a member's row for the next flush.
+    /// Marks columns of a member's row as changed; the next flush writes them.
     func save(_ what: MemberState.Unsaved, of member: MemberState, in chat: ChatState) {
         if member.mustSave(what) { dirtyMembers.append((chat.key, member)) }
     }

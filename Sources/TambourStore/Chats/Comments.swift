@@ -10,8 +10,8 @@ enum PostColumn: Int, SQLColumn {
     case channel, post
 }
 
-/// The statements for comments: the post of each chat of kind `comments`, the users who wrote or
-/// reacted there, and the users whom a channel bans from commenting.
+/// The statements for comments: the post of each chat of kind `comments`, the users who wrote,
+/// reacted or hid something there, and the users whom a channel bans from commenting.
 struct CommentStatements {
     let ofPost: SQLQuery<CommentThreadColumn>
     let post: SQLQuery<PostColumn>
@@ -99,7 +99,7 @@ extension ReadTransaction {
     /// post is unknown to or hidden from the viewer.
     package func comments(on post: MessageID, in channel: ChatView) throws -> ChatView? {
         guard try sees(post, in: channel) else { return nil }
-        // The key 0 has no stored rows.
+        // No rows are stored under the key 0.
         let key = try comments(on: post, of: channel.key)?.key ?? ChatKey(0)
         return channel.comments(on: post, key: key)
     }
@@ -213,7 +213,7 @@ extension WriteTransaction {
         return ChatState.Post(channel: channel, id: post.id)
     }
 
-    /// Stores comments that have no rows yet under a new key.
+    /// Creates the rows of the comments on a post, under a new key; does nothing if the rows exist.
     func storeComments(_ chat: ChatState, on post: ChatState.Post) throws {
         guard chat.key.rawValue == 0 else { return }
         lastChatKey += 1

@@ -9,8 +9,8 @@ enum FolderOrderColumn: Int, SQLColumn {
     case ids, sync
 }
 
-/// The statements for folders: one encoded row per folder, and one row with the order of all
-/// folders and the cursor of the last change.
+/// The statements for folders. Each folder has one row, with its encoded content. Each user has one
+/// row, with the order of the folders and the cursor of the last change.
 struct FolderStatements {
     let changed: SQLQuery<FolderColumn>
     let byID: SQLQuery<FolderColumn>
@@ -96,8 +96,8 @@ extension WriteTransaction {
     /// Stores the result of one change of a user's folders.
     ///
     /// - Parameters:
-    /// - order: all folders after the change, with the new cursor.
-    /// - changed: the new or changed folder.
+    ///   - order: all folders after the change, with the new cursor.
+    ///   - changed: the new or changed folder.
     ///   - deleted: the ids of deleted folders.
     package func setFolders(
         of user: UserID,

@@ -1,8 +1,7 @@
 package import TambourProtocol
 import TambourSQL
 
-/// The statements for pending requests to join, made through the link of a chat that requires
-/// approval: `join_request`.
+/// The statements for `join_request`: pending requests to join a chat whose link requires approval.
 struct JoinRequestStatements {
     let add: any SQLStatement
     let remove: any SQLStatement
@@ -91,7 +90,7 @@ extension ReadTransaction {
     }
 
     /// Returns a page of users with join requests, in the order of their ids. Reads until the page
-    /// is full.
+    /// is full or the request has read its limit of rows.
     ///
     /// - Parameter isWanted: returns whether an account belongs on the page.
     /// - Returns: the members, and the start of the next page; nil at the end.

@@ -60,7 +60,7 @@ struct MemberStatements {
     let bury: any SQLStatement
     let removeAll: any SQLStatement
     let buryAll: any SQLStatement
-    /// Deletes the record of a former membership.
+    /// Deletes the record of a former membership and returns when it began.
     let revive: SQLQuery<JoinedColumn>
     let formerChanged: SQLQuery<FormerMemberColumn>
 
@@ -72,7 +72,7 @@ struct MemberStatements {
         self.ofChat = try sql.query("SELECT \(MemberColumn.list) \(ofChat) ORDER BY user_id")
         idsOfChat = try sql.query("SELECT \(UserIDColumn.list) \(ofChat) ORDER BY user_id")
         marksOfChat = try sql.query("SELECT \(MarkColumn.list) \(ofChat) ORDER BY user_id")
-        // In a big chat, the index alone suffices for this query.
+        // The index `member_read`, which has only members of big chats, answers this query alone.
         readersOfBig = try sql.prepare(
             """
             SELECT count(*) FROM (
@@ -90,7 +90,7 @@ struct MemberStatements {
             """
         // `m.user_id` is the column of the index; with `a.id`, SQLite would sort all members.
         pageOfChat = try sql.query("\(accountsOfChat) ORDER BY m.user_id LIMIT $3")
-        // The owner's row does not contain the owner's rights, so the query finds it by its key.
+        // The owner's row may have no permissions, so the second half finds it by its key.
         pageOfAdmins = try sql.query(
             """
             \(accountsOfChat) AND m.permissions > 0

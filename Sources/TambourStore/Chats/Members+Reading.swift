@@ -29,10 +29,11 @@ extension ReadTransaction {
         return admins
     }
 
-    /// Returns a page of members in the order of their ids. Reads until the page is full.
+    /// Returns a page of members in the order of their ids. Reads until the page is full or the
+    /// request has read its limit of rows.
     ///
     /// - Parameters:
-    ///   - onlyAdmins: omits members without rights in a group.
+    ///   - onlyAdmins: whether to return only the owner and the administrators.
     ///   - isWanted: returns whether an account belongs on the page.
     /// - Returns: the members, and the start of the next page; nil at the end.
     package func members(
@@ -139,9 +140,9 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the read marks that the viewer sees, by user, and the administrators of a group
-    /// without its owner, in the order of their ids. A chat up to the fan-out threshold has a mark
-    /// for every member; a bigger chat has only the viewer's own mark.
+    /// Returns the read marks that the viewer sees, by user, and the administrators other than the
+    /// owner, in the order of their ids. A small chat has a mark for every member; a big chat has
+    /// only the viewer's own mark.
     package func people(
         of view: ChatView
     ) throws -> (participants: IDMap<UserID, Int64>, admins: [Admin]) {

@@ -3,11 +3,11 @@ import TambourSQL
 
 /// Changes the membership of chats, and the properties that members may change.
 ///
-/// Rows and caches change at the same time; a failed batch discards both. These changes are rare,
-/// so they flush the pending write-back first.
+/// Rows and caches change at the same time; a failed batch discards both. Each change flushes the
+/// pending writes first; such changes are rare.
 extension WriteTransaction {
-    /// Adds users who are not members. Earlier messages count as read for them; without
-    /// `showingHistory` they are hidden.
+    /// Adds users who are not members. Earlier messages count as read for them, and without
+    /// `showingHistory` are hidden from them.
     ///
     /// A chat that grows above the fan-out threshold becomes big.
     package func add(_ ids: [UserID], to chat: ChatState, showingHistory: Bool) throws {
@@ -25,8 +25,8 @@ extension WriteTransaction {
             let before = try revive(id, in: chat)
             let member = MemberState(
                 userID: id,
-                // The time differs from that of the former membership even if the clock has not
-                // moved, so that a device that was offline recognizes the new membership.
+                // Later than the start of the former membership, even if the clock has not moved. A
+                // device that was offline therefore recognizes the new membership.
                 joined: max(ct, before.map { $0 + 1 } ?? 0),
                 readTime: read,
                 shownTime: read,
@@ -57,8 +57,8 @@ extension WriteTransaction {
         }.last
     }
 
-    /// Removes members. Their next delta contains a tombstone; after that, the chat is unknown to
-    /// them.
+    /// Removes members. Their next login delta contains a tombstone; after that, the chat is
+    /// unknown to them.
     package func remove(_ ids: [UserID], from chat: ChatState) throws {
         guard !ids.isEmpty else { return }
         writes += 1

@@ -1,8 +1,8 @@
 package import TambourProtocol
 import TambourSQL
 
-/// The statements for the card shown before joining, and for `chat_word`, the search index of
-/// public chats.
+/// The statements for `chat_word`, the search index of public chats, and for the list of the
+/// largest public chats.
 struct PublicChatStatements {
     let addWord: any SQLStatement
     let forgetWords: any SQLStatement
@@ -74,7 +74,8 @@ package struct ChatCard: Sendable {
 }
 
 extension WriteTransaction {
-    /// Replaces the search words of a public chat by the words of its new name and title.
+    /// Replaces the search words of a chat by the words of its new title and public name; deletes
+    /// them if the chat is not public any longer.
     func indexName(of chat: ChatState, as details: ChatDetails) throws {
         try store.publicChats.forgetWords.run { $0.bind(1, chat.key.rawValue) }
         guard details.isPublic else { return }
@@ -95,9 +96,8 @@ extension ReadTransaction {
         try store.chats.byLink.one({ $0.bindWords(1, link) }, read: ChatCard.init(row:))
     }
 
-    /// Returns public chats by title or name. For each word of `query`, the title or name contains
-    /// a word that starts with this query word. The results are ordered by the word that the
-    /// longest query word matched.
+    /// Returns the public chats that match: each word of `query` is the start of a word in the
+    /// title or name. The results are ordered by the word that starts with the longest query word.
     ///
     /// - Parameters:
     ///   - rows: the number of rows that earlier pages scanned.

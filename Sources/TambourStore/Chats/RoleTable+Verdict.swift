@@ -22,7 +22,7 @@ extension RoleTable {
 
         /// The place of a user in a chat.
         ///
-        /// The creator of a dialog has the same rights in it as the other user.
+        /// In a dialog both users are members, even the one who created it.
         /// - Parameter isBanned: whether the channel of these comments bans the user from
         ///   commenting.
         package init(

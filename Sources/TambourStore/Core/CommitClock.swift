@@ -20,10 +20,11 @@ package struct CommitStamp: Sendable {
 /// `ct = max(wall, last)`: commits never go backwards, and many may share a millisecond. Two rules
 /// keep a login's `time` below the `ct` of every commit that is not visible yet:
 ///
-/// - It is one less than the `ct` of the commit in flight, or than the smallest possible `ct` of
-///   the next commit.
-/// - It stays within the lease that the last commit left on disk. A restart starts above that
-///   lease, so a wall clock set back across a restart cannot give a later commit a smaller `ct`.
+/// - It is less than the `ct` of the commit in flight. Between commits, it is less than the
+///   smallest possible `ct` of the next commit.
+/// - It stays within the lease that the last commit left on disk. After a restart, the clock starts
+///   above that lease. A wall clock set back across a restart therefore cannot give a later commit
+///   a smaller `ct`.
 package final class CommitClock: Sendable {
     private struct State {
         var last: Int64
@@ -31,8 +32,7 @@ package final class CommitClock: Sendable {
         var leaseEnd: Int64
     }
 
-    /// The maximum lead of a login's `time` over the wall clock at the last commit, in
-    /// milliseconds.
+    /// The length of the lease in milliseconds. Each commit counts it from the wall clock.
     private let lease: Int64
     private let state: Mutex<State>
 
@@ -71,8 +71,8 @@ package final class CommitClock: Sendable {
         }
     }
 
-    /// Returns the newest time below the `ct` of every commit that is not visible yet. Call it
-    /// before opening a snapshot.
+    /// Returns the newest `time` that a login may return: it is below the `ct` of every commit that
+    /// is not visible yet, and within the lease. Call this before opening a snapshot.
     package func safeTime(wall: Int64) -> Int64 {
         state.withLock { state in
             if let stamp = state.inFlight { return min(stamp.ct - 1, state.leaseEnd) }

@@ -1,5 +1,5 @@
-/// The error for a stored number that no server writes. The request or the start of the server
-/// fails.
+/// The error for a stored number that no server writes. The request that reads it, or the start of
+/// the server, fails.
 package struct ImpossibleRow: Error, Equatable, CustomStringConvertible {
     /// The row and its column, such as `meta ct_lease`.
     package let place: String

@@ -19,13 +19,14 @@ struct RecentClientIDs {
 
     private let kept: Int
     private var entries: Set<Entry> = []
-    /// Nil while the cache holds all ids.
+    /// The cache may lack pairs with cids up to this one; nil while it holds all pairs below
+    /// `ceiling`.
     private var bound: Int64?
 
     /// - Parameters:
     ///   - newest: the stored pairs with the `kept` largest cids below the ceiling, largest first.
-    ///   - kept: the minimum number of pairs to hold. At twice that number, the cache drops the
-    ///     smaller half.
+    ///   - kept: the number of pairs to keep. At twice that number, the cache drops the pairs with
+    ///     the smaller cids.
     init(newest: [(cid: Int64, sender: UserID)], kept: Int) {
         self.kept = kept
         entries.reserveCapacity(newest.count)

@@ -8,7 +8,7 @@ package import TambourSQL
 package final class StoreConnection {
     package let sql: any SQLConnection
     package let limits: Limits
-    /// The number of rows that statements visited to count or compare them, and did not return.
+    /// The number of rows that statements counted or compared without returning them.
     private var rowsCounted = 0
     let accounts: AccountStatements
     let sessions: SessionStatements
@@ -108,9 +108,9 @@ package final class StoreConnection {
 
     /// Records that the store is a backup that is restored at `now` (Unix ms).
     package func noteRestore(at now: Int64) throws {
-        // Login marks issued before the restore may be ahead of the wall clock by a lease. If the
-        // wall clock was set back, they may be ahead by the lead of the backup's clock, and by a
-        // little more where `settle` has moved the clock since the backup. New login marks start
+        // Login marks issued before the restore may be up to a lease ahead of the wall clock. If
+        // the wall clock was set back, they may reach the end of the backup's lease, and a little
+        // beyond it where `settle` has moved the clock since the backup. New login marks start
         // above all of these.
         let lease = try meta.value(Self.leaseKey) ?? 0
         let end = max(try restored(), max(now, lease) + Int64(limits.commitLeaseMs))
@@ -128,7 +128,7 @@ package final class StoreConnection {
     /// The number of rows that statements returned so far, plus a fraction of the counted rows.
     package var rowsRead: Int { sql.rowsStepped + rowsCounted / Self.countedRowsPerRow }
 
-    /// The number of rows that the database counts in the time of returning one row.
+    /// The number of rows that the database can count in the time that returning one row takes.
     private static let countedRowsPerRow = 8
 
     func noteCounted(_ rows: Int) { rowsCounted += rows }

@@ -13,7 +13,7 @@ package final class StoreWriter {
 
     /// - Parameters:
     ///   - userIDs: the source of ids for new users.
-    /// - firstCounter: the start of the 16-bit counter in message ids; any value is valid.
+    ///   - firstCounter: the start of the 16-bit counter in message ids; any value is valid.
     package init(
         _ connection: StoreConnection,
         userIDs: UserIDSource,
@@ -29,8 +29,8 @@ package final class StoreWriter {
     package func persistedLeaseEnd() throws -> Int64 {
         let clock = try time("ct")
         if let leaseEnd = try time(StoreConnection.leaseKey) { return leaseEnd }
-        // Older commits did not store the end of their lease; its length was counted from the
-        // commit clock.
+        // Older servers did not store the end of the lease, and counted the lease from the commit
+        // clock.
         return clock.map { $0 + Int64(connection.limits.commitLeaseMs) } ?? 0
     }
 

@@ -4,14 +4,14 @@ import TambourSQL
 
 /// A batch of commands inside one database transaction.
 ///
-/// Handlers make every check before the first write. The transaction holds rows that several
-/// commands change (members, big chats' clocks) and writes each row once; it inserts messages in
-/// order at the end.
+/// Handlers make every check before the first write. The transaction caches rows that several
+/// commands change (members, big chats' clocks) and writes each row once. It inserts messages at
+/// the end, in the order of their chats and ids.
 package final class WriteTransaction {
     let store: StoreConnection
     let userIDs: UserIDSource
-    /// The transaction's state without pending write-back. It is up to date for rows that are
-    /// written at once (accounts, sessions, codes).
+    /// A reader that does not see pending writes. It is up to date for rows that are written
+    /// immediately (accounts, sessions, codes).
     package let reader: ReadTransaction
 
     /// The commit clock of this batch, Unix milliseconds.
@@ -24,9 +24,9 @@ package final class WriteTransaction {
     package private(set) var events: [Event] = []
     var chats: [ChatKey: ChatState] = [:]
     var pairs: [Pair: ChatKey] = [:]
-    /// Users known to exist and not to be blocked.
+    /// Users whom the store has shown to exist and not to be blocked.
     var listed: Set<UserID> = []
-    /// Sessions known to exist.
+    /// Sessions that the store has shown to exist.
     var openSessions: Set<SessionID> = []
     var touched: [ChatState] = []
     /// The chats in which this batch has notified members of messages.
@@ -49,11 +49,11 @@ package final class WriteTransaction {
 
     /// The number of chats cached between batches; a full cache is cleared.
     private static let cachedChats = 20_000
-    /// The number of users known to be listed, and of sessions known to be open, some 50 bytes
-    /// each; a full cache is cleared.
+    /// The maximum number of entries in `listed`, and in `openSessions`. An entry takes about 50
+    /// bytes; a full cache is cleared.
     private static let cachedUsers = 100_000
-    /// The number of client ids known without a lookup. A larger cache would help only clients with
-    /// clocks that lag by minutes.
+    /// The number of client ids that `recentClientIDs` keeps. A larger cache would help only
+    /// clients with clocks that lag by minutes.
     private static let recentClientIDs = 16_384
     /// The key in `meta` for the newest session's id.
     static let lastSessionKey = "last_session"

@@ -93,7 +93,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Records that no purge is pending, until the next `putEntityPurge`.
+    /// Records that no purge of entities or messages is pending. `putEntityPurge` and `putPurge`
+    /// revoke this.
     package func noteNoPurges() { mayHavePurges = false }
 
     /// Returns a pending purge, alternating between users.

@@ -13,7 +13,8 @@ package struct EntityCounts: Equatable, Sendable {
     package var replies: Int64 = 0
 }
 
-/// The place of an entity in a page's order; the next page starts after this place.
+/// The place of an entity in the order of pages. A page starts after the place of the previous
+/// page's last entity.
 package struct EntityPlace: Equatable, Sendable {
     /// The commit clock of the change; for an element, its position in the series.
     package let position: Int64
@@ -315,8 +316,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns all live entities of a user, including elements of series, in the order of ids; for
-    /// exports.
+    /// Returns a page of the live entities of a user, including elements of series, in the order of
+    /// ids, starting after `id`; for exports.
     package func allEntities(
         of user: UserID,
         after id: Int64,
@@ -336,8 +337,8 @@ extension WriteTransaction {
     /// Stores an entity in place of its previous version.
     ///
     /// - Parameters:
-    /// - key: the natural key; nil for a type without a natural key.
-    /// - position: the position in the series; only for an element.
+    ///   - key: the natural key; nil for a type without a natural key.
+    ///   - position: the position in the series; only for an element.
     package func putEntity(
         _ stored: StoredEntity,
         key: EntityKey?,

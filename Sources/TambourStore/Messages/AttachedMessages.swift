@@ -6,7 +6,7 @@ struct AttachedStatements {
     let newer: SQLQuery<ScannedMessageColumn>
 
     init(_ sql: any SQLConnection) throws {
-        // The condition on `attaches` and `forward` must equal that of the partial index
+        // The condition on `attaches` and `forward` must equal the condition of the partial index
         // `message_attached`.
         let select = """
             SELECT \(MessageColumn.list(of: "m")), \(IsHiddenColumn.list) FROM message m
@@ -55,8 +55,8 @@ extension ReadTransaction {
         }
     }
 
-    /// The number of rows that one statement selects. PostgreSQL sends all of them, also when the
-    /// reader stops early.
+    /// The maximum number of rows that one statement selects. PostgreSQL sends all of them, even if
+    /// the reader stops early.
     private static let rowsPerLook = 64
 
     /// - Parameter range: returns the id range beyond the last scanned message.

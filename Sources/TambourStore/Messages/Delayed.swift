@@ -148,8 +148,8 @@ struct DelayedStatements {
             )
             """
         )
-        // Two commits may share a millisecond. Each change of a list still gets a later time than
-        // the previous change, so that devices notice both.
+        // Two commits may share a millisecond. Each change of a member's scheduled messages still
+        // gets a later time than the previous change, so that devices notice both.
         let time =
             "CASE WHEN delayed_updated < $3 THEN CAST($3 AS bigint) ELSE delayed_updated + 1 END"
         let note = "UPDATE member SET delayed_updated = \(time)"
@@ -288,7 +288,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the earliest due time, Unix milliseconds; nil if no message is scheduled.
+    /// Returns the earliest due time, Unix milliseconds; nil if no message waits. Failed messages
+    /// do not wait.
     package func nextDelayedTime() throws -> Int64? { try store.delayed.next.oneInt() }
 
     /// Returns the message object for the wire. A reply embeds the current version of the message
@@ -319,8 +320,8 @@ extension WriteTransaction {
     /// Stores a message until it is due.
     ///
     /// - Parameters:
-    /// - record: the message, still without an id.
-    /// - chat: nil if the dialog does not exist yet.
+    ///   - record: the message, still without an id.
+    ///   - chat: nil if the dialog does not exist yet.
     /// - Returns: the row as stored.
     package func schedule(_ record: DelayedRecord, in chat: ChatState?) throws -> DelayedRecord {
         counter &+= 1
@@ -351,8 +352,8 @@ extension WriteTransaction {
 
     /// Deletes scheduled messages, either on request or because they are being sent.
     ///
-    /// - Parameter keepingKeys: whether each `cid` stays taken. Use it for deleted messages,
-    ///   because no other row holds their `cid`.
+    /// - Parameter keepingKeys: whether each `cid` stays taken. Pass true when deleting on request,
+    ///   because then no other row holds the `cid`.
     package func deleteDelayed(
         _ ids: [MessageID],
         of user: UserID,
@@ -392,7 +393,8 @@ extension WriteTransaction {
         try note(record.sender, in: chat, by: store.delayed.noteFailure)
     }
 
-    /// Adds to a new dialog the messages that its two users scheduled before it existed.
+    /// Records a change of the scheduled messages for each user of a new dialog who scheduled
+    /// messages before the dialog existed.
     func showDelayed(of a: UserID, and b: UserID, in chat: ChatState) throws {
         for (user, partner) in a == b ? [(a, a)] : [(a, b), (b, a)]
         where try reader.delayedSize(of: user, for: .user(partner), without: MessageID(0)).count > 0
@@ -427,7 +429,8 @@ extension WriteTransaction {
         try store.delayed.deleteAllOfPlace.run { $0.bind(1, place.peer) }
     }
 
-    /// Records the change of the list; the sender's other devices receive it at their next login.
+    /// Records that the scheduled messages of `user` in a chat have changed; the user's other
+    /// devices learn this at their next login.
     private func note(
         _ user: UserID,
         in chat: ChatState?,

@@ -6,7 +6,7 @@ package struct DraftRecord: Sendable {
     package let place: ChatPlace
     /// Commit clock of the last change.
     package let ct: Int64
-    /// The time of saving, Unix milliseconds; 0 if it was discarded.
+    /// The time of saving, Unix milliseconds; 0 for a discarded draft.
     package let saved: Int64
     package let text: Text
     package let elements: Packed<[Element]>?
@@ -132,8 +132,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the size of the texts and elements of the drafts that `user` saved at `ct` (commit
-    /// clock).
+    /// Returns the size, in bytes, of the texts and elements of the drafts that `user` saved at
+    /// `ct` (commit clock).
     package func draftBytes(of user: UserID, savedAt ct: Int64) throws -> Int {
         let bytes = try store.drafts.bytesAt.oneInt {
             $0.bind(1, user.rawValue)
@@ -188,8 +188,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Marks the drafts of a new dialog as changed. Clients saw them under the other user; from now
-    /// on they see them under the chat.
+    /// Marks the drafts of a new dialog as changed. Clients received these drafts under the other
+    /// user's id; the next login delta moves the drafts to the chat.
     func moveDrafts(of a: UserID, and b: UserID) throws {
         for (user, partner) in [(a, b), (b, a)] {
             try store.drafts.touch.run {

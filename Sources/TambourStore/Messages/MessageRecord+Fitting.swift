@@ -38,12 +38,13 @@ extension MessageRecord {
 }
 
 extension Packed<MessageLink> {
-    /// The link with a message whose formatting has no attributes; nil if the bytes are not a link.
+    /// The link, without the attributes of its message's formatting; nil if the bytes are not a
+    /// link.
     fileprivate var withoutAttributes: Self? {
         changed { $0.elements = $0.elements?.withoutAttributes }
     }
 
-    /// The link with a message that has only its text.
+    /// The link with only the text of its message; nil if the bytes are not a link.
     fileprivate var textAlone: Self? {
         changed {
             $0.elements = nil

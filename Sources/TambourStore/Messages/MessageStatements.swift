@@ -35,7 +35,7 @@ enum MessageChangeColumn: Int, SQLColumn {
 }
 
 struct MessageStatements {
-    /// The value that selects the senders whom the chat's purges name.
+    /// The value of the sender parameter that selects all senders whom the chat's purges name.
     static let purgedSenders: Int64 = -1
     private static let notHidden = """
         NOT EXISTS (

@@ -32,7 +32,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the id before `id` in the chat, even of a removed message.
+    /// Returns the id of the message before `id` in the chat, even if that message is removed.
     package func previousID(of id: MessageID, in chat: ChatKey) throws -> MessageID? {
         let previous = try store.messages.previous.oneInt {
             $0.bind(1, chat.rawValue)
@@ -72,8 +72,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the pairs with the largest cids below `ceiling`, largest first. The query reads only
-    /// the index.
+    /// Returns the stored pairs (cid, sender) with the largest cids below `ceiling`, largest first.
+    /// The query reads only the index.
     func newestClientIDs(below ceiling: Int64, limit: Int) throws -> [(cid: Int64, sender: UserID)]
     {
         try store.messages.newestCIDs.all {
@@ -135,7 +135,7 @@ extension ReadTransaction {
     /// oldest first.
     ///
     /// - Parameters:
-    /// - mark: the change before the page: its time (commit clock) and its message.
+    ///   - mark: the change before the page: its time (commit clock) and its message.
     ///   - limit: the maximum number of changes.
     package func changes(
         in view: ChatView,
@@ -157,16 +157,16 @@ extension ReadTransaction {
     /// Returns a page of `backward` messages at or before `from` and `forward` messages after it.
     ///
     /// - Parameters:
-    /// - floor: the last message before the viewer's view of the chat.
+    ///   - floor: the last message before the viewer's view of the chat.
     ///   - from: Unix milliseconds.
-    /// - earliest: the minimum time of a message, Unix milliseconds.
-    /// - latest: the maximum time of a message, Unix milliseconds.
-    /// - pageLimit: the number of messages in both directions together; `forward` gets the
-    ///   remainder after `backward`.
-    ///   - budget: the maximum size of the page in bytes; nil for `maxReplyBytes`. It never removes
-    ///     the nearest message of a direction.
-    /// - Returns: the messages, oldest first. A page over the budget loses the messages farthest
-    ///   from `from`.
+    ///   - earliest: the minimum time of a message, Unix milliseconds.
+    ///   - latest: the maximum time of a message, Unix milliseconds.
+    ///   - pageLimit: the maximum number of messages in both directions together; `forward` gets
+    ///     what `backward` leaves.
+    ///   - budget: the maximum size of the page in bytes; nil for `maxReplyBytes`. The nearest
+    ///     message of each direction is returned even over the budget.
+    /// - Returns: the messages, oldest first. If the page would exceed the budget, each direction
+    ///   omits its messages farthest from `from`; the backward messages use the budget first.
     package func history(
         of chat: ChatKey,
         at address: MessageAddress,

@@ -19,8 +19,8 @@ extension WriteTransaction {
             return try reader.creations(cid: cid, sender: sender, device: device).first
         }
         return try reader.records(cid: cid, sender: sender, device: device, in: chat.key)
-            // In a group, one further message may use the cid of the message that created the
-            // group.
+            // In a group or channel, one further message may use the cid of the message that
+            // created it.
             .first { !chat.kind.isJoined || $0.number > 1 }
     }
 
@@ -122,7 +122,7 @@ extension WriteTransaction {
     }
 
     /// Returns the message object for the wire. Without a viewer the object is meant for all
-    /// members; `outsiders` then returns the users who may not see the link of a reply.
+    /// members; `outsiders` then returns the users who may not see the message to which it replies.
     package func message(
         _ record: MessageRecord,
         in chat: ChatState,
@@ -210,7 +210,8 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Deletes the data that depends on messages deleted for all users.
+    /// Corrects the data that depends on messages deleted for all users: the number of comments,
+    /// and the comments on deleted posts.
     private func noteRemoved(_ ids: [MessageID], from chat: ChatState) throws {
         if let post = chat.post { try count(comments: -ids.count, on: post) }
         try purgeComments(on: ids, of: chat)
@@ -281,7 +282,7 @@ extension WriteTransaction {
         return removed
     }
 
-    /// Counts the messages of a chat that `user` has deleted for themselves.
+    /// Returns the number of messages of a chat that `user` has deleted for themselves.
     package func hiddenCount(in chat: ChatState, of user: UserID) throws -> Int {
         try store.messages.hiddenCount.oneCount {
             $0.bind(1, user.rawValue)
@@ -329,7 +330,7 @@ extension WriteTransaction {
         if time < member.readTime { try setRead(time, of: member, in: chat) }
     }
 
-    /// Sets the private mark, which counts unread messages.
+    /// Sets the private mark, from which unread messages are counted.
     private func setRead(_ time: Int64, of member: MemberState, in chat: ChatState) throws {
         let number: Int64
         if time >= chat.head.id.timeMs {
@@ -354,7 +355,7 @@ extension WriteTransaction {
         for other in chat.members.values where other !== member { touch(other, in: chat) }
     }
 
-    /// Counts the messages of the chat that `user` has not read.
+    /// Returns the number of messages of the chat that `user` has not read; 0 for comments.
     package func unread(of user: UserID, in chat: ChatState) throws -> Int64 {
         guard chat.kind != .comments, let member = try member(user, of: chat) else { return 0 }
         if let known = member.unread(in: chat) { return known }
@@ -370,7 +371,7 @@ extension WriteTransaction {
         return unread
     }
 
-    /// Records that members are notified of a message of the chat.
+    /// Records that this batch notifies members of a message in the chat.
     package func noteTold(_ chat: ChatState) {
         guard chat.kind != .comments else { return }
         told.insert(chat.key)

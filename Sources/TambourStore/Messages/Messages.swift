@@ -50,7 +50,7 @@ extension ChatView {
 
 /// The newest message of a chat, even if removed.
 package struct ChatHead: Sendable {
-    /// Zero in an empty chat.
+    /// Zero in an empty chat; the post's id before the first comment is stored.
     package var id: MessageID
     /// Dense number of this message; 0 in an empty chat.
     package var number: Int64

@@ -12,8 +12,8 @@ enum PollVoteColumn: Int, SQLColumn {
     var sql: String {
         switch self {
         case .userID: "p.user_id"
-        // The time comes from a subquery: with a plain column, SQLite would scan the votes of all
-        // answers in the order of the key.
+        // The time comes from a subquery. With a plain column, SQLite would scan the votes for all
+        // answers in primary key order.
         case .voted:
             """
             (SELECT v.voted FROM poll_vote v
@@ -99,7 +99,7 @@ package struct PollMark: Hashable, Sendable {
     }
 }
 
-/// The options of a poll, as bits of the reference protocol.
+/// The options of a poll, with the bits that the reference protocol assigns.
 package struct PollSettings: OptionSet, Sendable {
     package let rawValue: Int64
 

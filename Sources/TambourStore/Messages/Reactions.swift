@@ -107,7 +107,7 @@ extension ReadTransaction {
 }
 
 extension MessageRecord {
-    /// Returns the counters without a viewer's own reaction.
+    /// Returns the stored counters, which contain no viewer's own reaction.
     package func counters(limits: Limits) throws -> ReactionInfo {
         try reactions?.value(limits: limits) ?? ReactionInfo()
     }

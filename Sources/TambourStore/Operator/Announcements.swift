@@ -29,7 +29,7 @@ struct AnnouncementStatements {
         )
         deleteOthers = try sql.prepare("DELETE FROM announcement WHERE id < $1")
         setUpTo = try sql.prepare("UPDATE announcement SET up_to = $2 WHERE id = $1")
-        // The post has the text from now on.
+        // From now on only the post contains the text.
         finish = try sql.prepare(
             "UPDATE announcement SET message = $2, text = $3 WHERE id = $1"
         )

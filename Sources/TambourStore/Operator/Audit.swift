@@ -141,7 +141,8 @@ extension WriteTransaction {
         writes += 1
         lastAuditID += 1
         let kind = action.kind.rawValue
-        // The entries of a kind have dense numbers, so a range of numbers is a number of entries.
+        // The entries of a kind are numbered without gaps, so the difference of two numbers counts
+        // entries.
         let last = try store.audit.lastNumber.oneInt { $0.bind(1, kind) } ?? 0
         let number = min(max(last, 0), StoreCheck.ids.upperBound) + 1
         try store.audit.add.run {
@@ -179,7 +180,7 @@ extension WriteTransaction {
         if counted == 0 { try record(action, about: user, from: address) }
     }
 
-    /// The time that one entry of refused sign-ins covers.
+    /// The time that one entry of refused sign-ins covers, in milliseconds.
     private static let refusalsMs: Int64 = 3_600_000
 
     /// Deletes the oldest entries that were created before `time` (Unix milliseconds), at most

@@ -65,7 +65,7 @@ package struct InspectedMember: Sendable {
     package let permissions: RoleTable.Permissions
 }
 
-/// The number of rows that the store has for one user.
+/// The numbers of rows that the store has for one user.
 package struct UserCounts: Equatable, Sendable {
     package let sessions: Int64
     package let devices: Int64
@@ -166,7 +166,7 @@ extension ReadTransaction {
     /// Prepares a SELECT for one use and reads its rows.
     ///
     /// - Parameters:
-    /// - rest: the SQL after the list of columns.
+    ///   - rest: the SQL after the list of columns.
     ///   - values: the values of `$1`, `$2` ….
     func select<Column, Row>(
         _ columns: Column.Type,

@@ -45,7 +45,7 @@ private enum InstallationColumn: Int, SQLColumn {
     case id, installation
 }
 
-/// The columns of `login_code`; for `track`, `isTrack` is 1.
+/// The columns for `login_code`. The query on `track` selects 1 for `isTrack`.
 private enum AttemptColumn: Int, SQLColumn {
     case isTrack, created
 

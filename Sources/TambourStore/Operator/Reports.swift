@@ -55,7 +55,7 @@ package struct Report: Sendable {
 }
 
 extension WriteTransaction {
-    /// Adds a report to the moderation list; a repeated report replaces reason and words.
+    /// Adds a report to the moderation list; a repeated report replaces reason, words and time.
     package func report(
         _ subject: Report.Subject,
         by reporter: UserID,

@@ -37,7 +37,7 @@ extension StoreCheck {
 
     /// Columns that may contain any number; the comments say who chooses the number.
     package static let unbounded: Set<String> = [
-        // The client chooses it and recognizes its message by it.
+        // The client chooses it, to recognize its own message.
         "message.cid", "delayed_message.cid", "delayed_key.cid",
         // The client chooses it; the server looks it up only when the draft is sent.
         "draft.reply_to",

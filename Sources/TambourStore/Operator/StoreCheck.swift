@@ -75,7 +75,8 @@ package enum StoreCheck {
             WHERE m.read_n > COALESCE((SELECT max(x.n) FROM message x WHERE x.chat = m.chat), 0)
             """
         ) { "member \($0[0]) of chat \($0[1]): has read \($0[2]), more than there is" }
-        // The use of an erased user still counts in `uses`, but has no row in `invitation_use`.
+        // A use by a user who was erased later still counts in `uses`, but has no row in
+        // `invitation_use`.
         problems += try rows(
             store.sql,
             """

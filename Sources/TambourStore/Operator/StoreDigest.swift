@@ -27,7 +27,7 @@ package enum StoreDigest {
         }
     }
 
-    /// Casts the connection to a connection with a file that can be copied.
+    /// Returns the connection as a connection to a file, which can be copied.
     ///
     /// - Throws: `Unsupported` if there is no such file.
     package static func file(_ sql: any SQLConnection) throws -> any SQLFileConnection {

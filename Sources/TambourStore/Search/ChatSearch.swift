@@ -15,8 +15,8 @@ struct ChatSearch {
 
     /// The number of messages read in one step; small, because a search may cover many chats.
     private static let messagesPerStep = 32
-    /// If the number of the chat's last part is lower, the search skips the areas, which saves a
-    /// lookup.
+    /// If the chat's last indexed part has a lower number than this, the search does not look up
+    /// areas.
     private static let firstPartWithArea: Int64 = 4
 
     private struct Index {
@@ -49,7 +49,7 @@ struct ChatSearch {
             // These messages are not indexed yet.
             return try read(after: index.ends.last, &match, &budget, in: snapshot)
         }
-        // Accounts for reading the message at the position and the ends of its block.
+        // Charges the reads of the message at the position and of the ends of its block.
         budget.take(rows: 3)
         guard let number = try snapshot.head(of: view.key, upTo: position)?.number, number > 0
         else { return go(to: view.floor) }
@@ -76,8 +76,8 @@ struct ChatSearch {
         position = min(end, position.before)
     }
 
-    /// Returns the id at which to continue if a part cannot contain all words of the query; nil if
-    /// it may contain them.
+    /// Returns the id at which the search continues if a part cannot contain all words of the
+    /// query; nil if the part may contain them.
     private mutating func end(
         ofPartBelow part: Int64,
         _ index: Index,
@@ -159,7 +159,7 @@ struct ChatSearch {
         budget.take(rows: max(rows, 1), bytes: bytes)
     }
 
-    /// Searches a message for the words.
+    /// Searches the text and the forward of a message for the words of the query.
     ///
     /// - Returns: the number of bytes read.
     private func read(

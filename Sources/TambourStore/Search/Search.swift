@@ -195,8 +195,8 @@ extension ReadTransaction {
 
     /// Searches all chats of a user, at most `maxSearchedChats`.
     ///
-    /// Each step advances the chat with the newest remaining message. Results newer than that
-    /// message are therefore complete, wherever the search stops.
+    /// Each step advances the search in the chat with the newest remaining message. Wherever the
+    /// search stops, the results newer than that message are therefore complete.
     package func search(
         _ query: SearchQuery,
         for user: UserID,
@@ -250,8 +250,8 @@ extension ReadTransaction {
 
     /// Returns the blocks or parts in which all words of the query may occur.
     ///
-    /// The mask may include blocks without a match, because an exact mask would cost more index
-    /// rows than reading the messages.
+    /// The mask may include blocks without a match, because an exact mask would take more row reads
+    /// than the messages themselves.
     func mask(
         of query: SearchQuery,
         in chat: ChatKey,

@@ -14,7 +14,7 @@ struct SearchBacklog {
 
 extension WriteTransaction {
     /// The number of messages that one step of `indexWords` indexes. A step takes 3 to 6 ms of the
-    /// engine's time, and other work waits.
+    /// engine's time; other work waits meanwhile.
     private static let messagesPerStep: Int64 = 64
     /// The number of chats that one step scans when the backlog is empty.
     private static let chatsPerStep = 256
@@ -40,8 +40,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Finds chats with unindexed messages. Messages stay unindexed after a crash, or if they are
-    /// older than the index.
+    /// Finds chats with unindexed messages that the backlog lacks: messages from before the last
+    /// start of the server, or older than the index.
     private func sweep() throws {
         guard let after = searchBacklog.sweptTo else { return }
         let chats = try store.search.chatsAfter.all {
@@ -96,7 +96,7 @@ extension WriteTransaction {
         return (count, waiting - count < SearchIndex.blockMessages)
     }
 
-    /// Adds the words of messages to the words of their blocks.
+    /// Reads messages and collects the words of their blocks.
     ///
     /// - Returns: the last ids of the completed blocks.
     private func read(
@@ -125,8 +125,9 @@ extension WriteTransaction {
         for (word, mask) in words { try add(word, mask, .part, part, of: chat) }
     }
 
-    /// Adds the words of a complete part to its area. Incomplete parts are not added, because a
-    /// part has many words, and each word changes a different page of the index.
+    /// Adds the words of a complete part to its area. Incomplete parts are not added: a part has
+    /// many words, each word changes a different page of the index, and every new block would
+    /// repeat this.
     private func complete(_ part: Int64, of chat: ChatKey) throws {
         let all = try words(of: part, in: chat)
         let words = all.count > SearchIndex.maxPartWords ? [SearchIndex.anyWord] : all
@@ -358,11 +359,11 @@ extension WriteTransaction {
     }
 }
 
-/// The distinct words of the blocks of a part, each with the mask of its blocks.
+/// The distinct words in some blocks of a part, each with the mask of the blocks that contain it.
 private struct BlockWords {
     private var found: [[UInt8]: Int64] = [:]
     private var counts = [Int64: Int]()
-    /// The blocks with more words than the index holds.
+    /// The bits of the blocks that have more words than `maxBlockWords`.
     private var full: Int64 = 0
     private var word: [UInt8] = []
 

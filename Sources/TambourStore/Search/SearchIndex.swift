@@ -15,7 +15,7 @@ enum SearchIndex {
     /// The number of blocks of a part, and of parts of an area: the bits of a mask.
     static let fanOut: Int64 = 64
     static let partMessages = blockMessages * fanOut
-    /// A chat is indexed when at least this number of its messages is not indexed.
+    /// The number of unindexed messages at which a chat joins the backlog of the index.
     static let step: Int64 = 64
     /// The number of index rows worth reading to find the parts or blocks that may contain a
     /// query's words.

@@ -3,7 +3,8 @@ package import TambourProtocol
 /// Splits texts into words for search: letters and digits, in lower case, with `е` for `ё`.
 ///
 /// Any character other than a letter or digit ends a word. Combining accents are dropped, except
-/// the accent of `й`, so both spellings give one word. Only the first bytes of a long word count.
+/// the breve of `й`, so both encodings of `й` give the same word. Only the first bytes of a long
+/// word count.
 ///
 /// Messages, names and queries all use this code, so both databases find the same results.
 /// The index stores these words, so a change of the rules requires a rebuild of the index.
@@ -172,7 +173,8 @@ package struct SearchQuery: Sendable {
         sought = zip(sorted, sorted.dropFirst() + [[]]).filter { !$1.starts(with: $0) }.map { $0.0 }
     }
 
-    /// The longest words first, because they usually occur in the fewest texts.
+    /// The words to search for, longest first, because long words usually occur in the fewest
+    /// texts.
     var rarestFirst: [[UInt8]] { sought.sorted { $0.count > $1.count } }
 
     package func matches(_ texts: Text...) -> Bool {

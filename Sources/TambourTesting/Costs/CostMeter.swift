@@ -9,12 +9,14 @@ package struct StoreCost: Sendable {
     package var rowsRead = 0
     /// Rows that were inserted, updated or deleted.
     package var rowsWritten = 0
-    /// Instructions of SQLite's virtual machine; these reveal scans, returned rows do not.
+    /// Instructions of SQLite's virtual machine. They reveal scans; the number of returned rows
+    /// does not.
     package var steps = 0
     /// The duration of each transaction.
     package var transactions: [Duration] = []
 
-    /// The longest transaction; it delays all other work on the engine or reader that runs it.
+    /// The duration of the longest transaction, which delays all other work of its engine or
+    /// reader.
     package var longest: Duration { transactions.max() ?? .zero }
 }
 
@@ -24,7 +26,7 @@ package final class CostMeter: Sendable {
 
     package init() {}
 
-    /// Wraps the connections of the engine and the readers; passed to an `Environment`.
+    /// Wraps the connections of the engine and the readers; for `Environment.disk`.
     package var disk: Environment.Disk {
         { [self] connection, _ in
             guard let sqlite = connection as? SQLiteConnection else { return connection }

@@ -8,11 +8,11 @@ import TambourSQL
 import TambourServer
 package import TambourStore
 
-/// A server with a store that makes one user's requests as expensive as users can make them.
+/// A server whose store makes the requests of one user, Alice, as expensive as users can make them.
 ///
-/// This user is Alice. She has two sessions, many dialogs, small groups, contacts, settings,
-/// folders and drafts. She owns the crowd: a group with a long history that everybody has read. Bob
-/// is a member of the crowd and online.
+/// Alice has two sessions, many dialogs, small groups, contacts, settings, folders and drafts. She
+/// owns the crowd: a group with a long history that everybody has read. Bob is a member of the
+/// crowd and online.
 package final class WorstCaseWorld {
     /// The size of the store.
     package struct Size: Sendable {
@@ -36,19 +36,19 @@ package final class WorstCaseWorld {
     package private(set) var crowd = ChatID(0)
     /// The ids of its messages, oldest first.
     package private(set) var messages: [MessageID] = []
-    /// Groups just small enough to get one change row per member; newest first.
+    /// Groups just small enough for a change row per member; newest first.
     package private(set) var circles: [ChatID] = []
     package var circle: ChatID { circles[0] }
     package private(set) var dialogs: [ChatID] = []
-    /// Polls of the crowd; everybody has voted in the first poll.
+    /// Polls in the crowd; everybody has voted in the first poll.
     package private(set) var polls: [PollReference] = []
-    /// A message of a group whose members, except Alice and Bob, joined after the message.
+    /// A message of a group that all members except Alice and Bob joined later.
     package private(set) var veiled: (chat: ChatID, message: MessageID) = (ChatID(0), MessageID(0))
     /// A channel of all users, owned by Alice. It has as many posts as a request may name, and each
     /// post has comments.
     package private(set) var channel = ChatID(0)
     package private(set) var posts: [MessageID] = []
-    /// A user in many groups. The `strangers` are in as many groups, but in none of these.
+    /// A user in many groups. The `strangers` are in as many groups, but share none with this user.
     package let wanderer: WireClient
     package private(set) var strangers: [UserID] = []
     /// The largest message of the crowd.
@@ -152,8 +152,7 @@ package final class WorstCaseWorld {
         let packet = try play.client.reply(
             to: play.client.send(play.opcode, payload: play.payload)
         )
-        // Waits until the engine is done. The meter counts this transaction too, but it accesses no
-        // rows.
+        // Waits until the engine is done. The meter counts this empty transaction too.
         try run { _ in }
         var measured = Measured()
         measured.store = meter.take()
@@ -171,8 +170,8 @@ package final class WorstCaseWorld {
         pushes.reduce(0) { $0 + PacketHeader.size + $1.payload.count }
     }
 
-    /// Waits until the connections of earlier cases are closed, because the server stores a
-    /// last-seen time for each.
+    /// Waits until the connections of earlier cases are closed. For each, the server stores a
+    /// last-seen time, which must not count as work of the next request.
     private func waitForClosing(besides player: WireClient) throws {
         let staying = [alice, tablet, bob, wanderer]
         let most = staying.count + (staying.contains { $0 === player } ? 0 : 1)
@@ -185,14 +184,14 @@ package final class WorstCaseWorld {
 
     private struct StillConnected: Error {}
 
-    /// Lets the engine finish its background work.
+    /// Lets the engine index all words, its background work after messages.
     private func settle() throws {
         try run { tx in
             while tx.hasWordsToIndex { try tx.indexWords() }
         }
     }
 
-    /// Returns the bytes of rows and indexes without the free space in their pages, because a page
+    /// Returns the bytes of rows and indexes. Free space in their pages does not count, so a page
     /// split is not growth.
     private func usedBytes() throws -> Int {
         let file = try SQLiteConnection(
@@ -478,7 +477,7 @@ private final class WorldClock: Sendable {
     func advance(_ ms: Int64) { time.withLock { $0 += ms } }
 }
 
-/// A request of the largest permitted size, made by the user for whom it is most expensive.
+/// A request of the largest permitted size, sent by the user for whom it is most expensive.
 package struct WorstCase {
     package let client: WireClient
     package let opcode: Opcode

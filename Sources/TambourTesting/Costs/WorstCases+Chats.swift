@@ -25,7 +25,7 @@ extension WorstCases {
             )
         },
         .chatChanges: { world in
-            // Alice's reactions count as changes of the messages.
+            // Alice's reactions count as changes of the messages, so the request finds a full page.
             let count = Int64(limits.maxHistoryPage)
             return WorstCase(
                 ChatChangesRequest(chatID: world.crowd, since: 1, count: count),
@@ -33,8 +33,8 @@ extension WorstCases {
             )
         },
         .chatMark: { world in
-            // Marks a chat as read at its beginning. The server recounts unread messages and
-            // excludes all removed messages.
+            // Marks a chat as unread from its first message. The server counts the unread messages
+            // again, and must exclude all removed ones.
             let (group, messages) = try world.filledGroup(of: world.size.messages)
             let me = world.alice.userID
             try world.run { tx in
@@ -270,8 +270,8 @@ extension WorstCases {
         return WorstCase(MsgSendRequest(chatID: world.crowd, message: message), by: world.alice)
     }
 
-    /// A reply to a message that most members cannot see. Each of these members gets a row that
-    /// records this.
+    /// A reply to a message that most members cannot see. For each of them the server stores a row
+    /// that records this.
     static let answerAboveFloors: Maker = { world in
         let message = NewMessage(
             cid: world.nextCID(),
@@ -284,7 +284,7 @@ extension WorstCases {
         )
     }
 
-    /// Contact cards of users whom the sender shares only a group with.
+    /// Contact cards of users with whom the sender shares only a group.
     static let contactCards: Maker = { world in
         let cards = world.users.prefix(limits.maxAttaches).map {
             NewAttach(type: .contact, contactID: $0)
@@ -296,7 +296,7 @@ extension WorstCases {
         )
     }
 
-    /// The first comment, which creates the rows for comments.
+    /// The first comment on a post, which creates the rows for comments.
     static let firstComment: Maker = { world in
         let post = try world.send(to: world.channel)
         let message = world.largest(embedding: nil)
@@ -466,7 +466,7 @@ extension WorstCaseWorld {
     }
 
     /// Creates a group of all users for cases that destroy it. It has as many messages as one step
-    /// removes.
+    /// of a purge removes.
     func filledGroup() throws -> ChatID {
         try filledGroup(of: Limits.standard.purgedRowsPerStep).chat
     }
@@ -503,7 +503,7 @@ extension WorstCaseWorld {
         }
     }
 
-    /// Returns `count` operations; each creates an entity of type account.
+    /// Returns `count` operations; each creates an entity of type `account`.
     func operations(_ count: Int) throws -> [ObjectOperation] {
         (0..<count).map { _ in
             ObjectOperation(

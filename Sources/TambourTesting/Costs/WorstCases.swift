@@ -8,8 +8,8 @@ package enum WorstCases {
 
     static let limits = Limits.standard
 
-    /// Returns the cases of an opcode. It may have several: one form may read the most rows,
-    /// another may store the most.
+    /// Returns the cases of an opcode. There may be several: one form of the request may read the
+    /// most rows, another may store the most bytes.
     package static func cases(of opcode: Opcode) -> [Maker] {
         (all[opcode].map { [$0] } ?? []) + (others[opcode] ?? [])
     }
@@ -89,7 +89,8 @@ package enum WorstCases {
                 )
             }
         ],
-        // Compares the maximum number of rows and finds nobody.
+        // Names only strangers, so the server compares the maximum number of rows and returns
+        // nobody.
         .contactInfo: [
             {
                 let ids = $0.filled($0.strangers)
@@ -218,7 +219,7 @@ package enum WorstCases {
                     by: world.alice
                 )
             },
-            // Deletes posts together with their comments.
+            // Bans users from commenting, and deletes one user's comments on a post.
             { world in
                 let post = try world.commentedPost(with: 2 * limits.purgedRowsPerStep)
                 return WorstCase(
@@ -244,7 +245,7 @@ package enum WorstCases {
             },
             { world in
                 let deletions = try world.deletions()
-                // After this time, the stored replies to earlier operations have expired.
+                // Later than the expiry of the stored replies to earlier operations.
                 world.advance(ms: Int64(limits.objectRepliesDays + 1) * 86_400_000)
                 return WorstCase(ObjPushRequest(clientNow: 1, ops: deletions), by: world.alice)
             },
@@ -492,7 +493,7 @@ extension WorstCaseWorld {
         return client
     }
 
-    /// Approves as many links within an hour as the limit allows, minus `rest`.
+    /// Approves sign-in links until the hourly limit leaves only `rest` more.
     func approveLinks(by client: WireClient, leaving rest: Int = 0) throws {
         let stranger = try server.connect()
         for _ in 0..<(Limits.standard.maxQRApprovalsPerHour - rest) {
@@ -501,7 +502,8 @@ extension WorstCaseWorld {
         }
     }
 
-    /// Creates a user who is in the contacts of as many users as a new name is announced to.
+    /// Creates a user who is a contact of `maxContactAudience` users, the most that a new name is
+    /// pushed to.
     func knownToAll(_ name: String) throws -> WireClient {
         let client = try server.signUp(name)
         let (known, owners) = (
@@ -517,7 +519,7 @@ extension WorstCaseWorld {
         return client
     }
 
-    /// Connects a client without an account and requests a code.
+    /// Connects a client without an account and requests a login code.
     func askedForCode() throws -> (client: WireClient, token: String, code: String) {
         let client = try server.connect()
         let phone = server.freshPhone()
@@ -525,13 +527,13 @@ extension WorstCaseWorld {
         return (client, asked.token, try server.receivedCode(of: phone))
     }
 
-    /// Creates a user who is about to set a password.
+    /// Creates a user with an open track for setting a password.
     func track() throws -> (client: WireClient, track: String) {
         let client = try server.signUp("Careful")
         return (client, try client.call(AuthCreateTrackRequest(type: 0)).trackID)
     }
 
-    /// Creates a user with a password, who is about to change it.
+    /// Creates a user with a password and an open track for changing it.
     func protected() throws -> (client: WireClient, track: String) {
         let (client, first) = try track()
         try client.call(AuthValidatePasswordRequest(trackID: first, password: "secret-1"))

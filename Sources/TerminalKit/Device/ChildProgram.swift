@@ -2,8 +2,8 @@ import Glibc
 
 /// A child program, such as an editor that uses the terminal while it runs.
 ///
-/// swift-subprocess does not fit, because it reports only the end of a program. A program that uses
-/// the terminal may also be suspended. This process must then be suspended too.
+/// swift-subprocess does not fit, because it reports only the exit of a program. A program that
+/// uses the terminal may also be suspended, and then this process must be suspended too.
 package struct ChildProgram {
     private let processID: pid_t
 
@@ -66,7 +66,8 @@ package struct ChildProgram {
     /// Blocks until the program has exited. When the program is suspended, suspends this process
     /// too.
     ///
-    /// - Returns: The exit status, or 128 plus the number of the signal that ended it.
+    /// - Returns: The exit status, or 128 plus the number of the signal that ended it; 127 if the
+    ///   program cannot be waited for.
     package func wait() -> Int32 {
         var status: Int32 = 0
         while true {

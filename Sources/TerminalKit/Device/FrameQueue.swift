@@ -2,7 +2,8 @@
 ///
 /// A frame is rendered only after all earlier bytes have been written. A slow terminal is therefore
 /// at most one frame behind, and frames in between are skipped. The renderer always knows the
-/// contents of the terminal. The queue holds at most one rendered frame and `maxControlBytes`.
+/// contents of the terminal. The queue holds at most one rendered frame and `maxControlBytes`
+/// control bytes.
 package struct FrameQueue: Sendable {
     private let maxControlBytes: Int
     private var renderer: Renderer
@@ -22,13 +23,14 @@ package struct FrameQueue: Sendable {
         self.maxControlBytes = maxControlBytes
     }
 
-    /// Whether all bytes have been written.
+    /// Whether all bytes have been written, and no frame waits.
     var isDrained: Bool { sent == bytes.count && waiting == nil }
     /// Whether some but not all of the rendered bytes have been written.
     var isCutOff: Bool { sent > 0 && sent < bytes.count }
     var queuedBytes: Int { bytes.count - sent }
 
-    /// Shows a surface when the terminal has accepted all earlier bytes.
+    /// Queues a surface, to be rendered when the terminal has accepted all earlier bytes. Replaces
+    /// a surface that still waits.
     package mutating func show(_ surface: Surface) {
         if waiting != nil { skippedFrames += 1 }
         waiting = surface
@@ -53,7 +55,8 @@ package struct FrameQueue: Sendable {
         waiting = newest
     }
 
-    /// Drops all unwritten bytes. The contents of the terminal are then unknown.
+    /// Drops all unwritten bytes and the waiting frame. The contents of the terminal are then
+    /// unknown.
     mutating func discard() {
         bytes.removeAll()
         sent = 0
@@ -61,9 +64,10 @@ package struct FrameQueue: Sendable {
         renderer.forget()
     }
 
-    /// Passes the next bytes to `write`, which returns the number of bytes written.
+    /// Passes bytes to `write` until it accepts none or the queue is empty. `write` returns the
+    /// number of bytes written.
     ///
-    /// - Returns: Whether all bytes were written.
+    /// - Returns: Whether all bytes were written, including those of a waiting frame.
     mutating func drain(_ write: (UnsafeRawBufferPointer) -> Int) -> Bool {
         while true {
             if sent == bytes.count {

@@ -12,9 +12,11 @@ extension TerminalDevice {
     ///
     /// - Parameters:
     ///   - address: Must have a scheme and be safe to pass to a program as an argument.
-    ///   - completion: Called on the queue with whether a program was found.
+    ///   - completion: Called on the queue with whether a program was started. A graphical browser
+    ///     that `BROWSER` names counts as started, even if it does not exist.
     package func browse(_ address: String, completion: @escaping @Sendable (Bool) -> Void) {
-        // `BROWSER` may be a list, whose first entry is used. `%s` stands for the address.
+        // `BROWSER` may be a list, whose first entry is used. `%s` stands for the address, which is
+        // always passed as the last argument.
         let browser = options.environment["BROWSER"]?.split(separator: ":").first.map(String.init)
         guard let browser, !browser.isEmpty else {
             return completion(launch(["xdg-open", address]))

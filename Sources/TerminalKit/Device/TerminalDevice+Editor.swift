@@ -5,7 +5,7 @@ extension TerminalDevice {
     ///
     /// The text is in a temporary file that only its owner can read.
     /// - Parameters:
-    ///   - maxBytes: The maximum number of bytes to read back.
+    ///   - maxBytes: The maximum number of bytes to read back. A longer text counts as unreadable.
     ///   - completion: Called on the queue with the new text without final line breaks; nil if the
     ///     editor failed or left no readable text.
     package func edit(

@@ -3,12 +3,14 @@ import Glibc
 
 /// A terminal of a full-screen program. It delivers keys and shows surfaces.
 ///
-/// Between `start` and `stop`, the line is raw and the alternate screen is shown. No call blocks on
-/// a slow terminal; frames are skipped instead (`FrameQueue`). The terminal's settings are restored
-/// in `stop`, before the process is suspended, and while another program runs. `TerminalRescue`
-/// restores them when the process ends unexpectedly.
+/// Between `start` and `stop`, the line is raw and the alternate screen is shown. Output never
+/// blocks on a slow terminal; frames are skipped instead (`FrameQueue`). Only calls that give up
+/// the terminal wait until it has accepted the last bytes, for at most a second without progress.
+/// The terminal's settings are restored in `stop`, before the process is suspended, and while
+/// another program runs. `TerminalRescue` restores them when the process ends unexpectedly.
 ///
-/// `@unchecked Sendable`: all mutable state is used on `queue` only, which every method checks.
+/// `@unchecked Sendable`: all mutable state is used on `queue` only; the methods that start, stop,
+/// show or send check this.
 package final class TerminalDevice: @unchecked Sendable {
     package struct Options: Sendable {
         package var renderer = Renderer.Options()
@@ -20,7 +22,7 @@ package final class TerminalDevice: @unchecked Sendable {
         var lateTimeout = DispatchTimeInterval.seconds(1)
         /// Whether control-C is an ordinary key; otherwise it raises SIGINT.
         var interruptIsKey = true
-        /// The environment of child programs, which also names the editor.
+        /// The environment of child programs. It also names the editor and the browser.
         package var environment: [String: String] = [:]
 
         package init() {}
@@ -69,7 +71,7 @@ package final class TerminalDevice: @unchecked Sendable {
 
     /// Opens the terminal of the process: `/dev/tty`, or else standard input and output.
     ///
-    /// - Throws: `TerminalError.dumb`, `.notATerminal`.
+    /// - Throws: `TerminalError.dumb`, `.notATerminal`, `.system`.
     package static func open(
         options: Options,
         queue: DispatchQueue
@@ -240,8 +242,8 @@ package final class TerminalDevice: @unchecked Sendable {
 
     /// Copies text to the clipboard of the machine that displays the terminal.
     ///
-    /// - Returns: Whether the text was sent; false if it is too long. No terminal reports whether
-    ///   it accepted the text.
+    /// - Returns: Whether the text was sent; false if it is too long, or if the device is not
+    ///   started or has too many bytes queued. No terminal reports whether it accepted the text.
     package func copy(_ text: String) -> Bool { send(TerminalMessage.copy(text)) }
 
     package func notify(_ kind: TerminalMessage.Notification, title: String, body: String) {
@@ -396,7 +398,8 @@ package final class TerminalDevice: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - arguments: The program's name first.
-    ///   - completion: Called on the queue with the exit status, after the terminal is taken back.
+    ///   - completion: Called on the queue with the exit status, after the terminal is taken back;
+    ///     or with the reason why the program did not start.
     package func run(
         _ arguments: [String],
         completion: @escaping @Sendable (Result<Int32, TerminalError>) -> Void

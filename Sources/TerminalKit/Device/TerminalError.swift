@@ -1,4 +1,4 @@
-/// The reason why no terminal is available.
+/// The reason why an operation on a terminal failed.
 package enum TerminalError: Error, Equatable, CustomStringConvertible {
     /// Neither `/dev/tty` nor standard input and output is a terminal.
     case notATerminal

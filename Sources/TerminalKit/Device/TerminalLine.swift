@@ -19,8 +19,8 @@ package struct TerminalLine {
 
     var originalSettings: termios { original }
 
-    /// Turns off echo, line mode and translation. Also turns off signal keys, unless `keepsSignals`
-    /// is set.
+    /// Turns off echo, line mode, translation and blocking reads. Also turns off signal keys; of
+    /// these, only the quit key if `keepsSignals` is set.
     func makeRaw(keepsSignals: Bool) throws(TerminalError) {
         var raw = original
         cfmakeraw(&raw)

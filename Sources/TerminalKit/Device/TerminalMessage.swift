@@ -10,7 +10,7 @@ package enum TerminalMessage {
         case osc777
     }
 
-    /// Terminals accept about 100,000 bytes in base64.
+    /// The longest text in bytes: terminals accept about 100,000 bytes of base64.
     static let maxClipboardBytes = 74_994
 
     /// Returns the sequence that copies text to the clipboard (OSC 52); nil if it is too long.

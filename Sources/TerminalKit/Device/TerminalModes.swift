@@ -23,8 +23,8 @@ package struct TerminalModes: Sendable {
 
     package var enter: [UInt8] { Array(pairs.map(\.set).joined().utf8) }
 
-    /// First ends a synchronised frame, a style and a hyperlink that may still be open, and shows
-    /// the cursor.
+    /// Ends a synchronised frame, a style and a hyperlink that may still be open, shows the cursor,
+    /// and then resets the modes.
     package var leave: [UInt8] {
         let open = "\u{1B}[?2026l\u{1B}[m\u{1B}]8;;\u{1B}\\\u{1B}[?25h"
         return Array((open + pairs.reversed().map(\.reset).joined()).utf8)

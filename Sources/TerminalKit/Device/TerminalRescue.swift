@@ -12,8 +12,9 @@ package enum TerminalRescue {
 
     private static let signals = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP]
 
-    // `nonisolated(unsafe)`: written only while no handler can run. Handlers only read these
-    // variables.
+    // `nonisolated(unsafe)`: `previous` is written once, in `install`. `prepared` is nil or points
+    // to a complete entry at any time; a handler clears it, so that only the first one restores the
+    // terminal.
     private nonisolated(unsafe) static var prepared: UnsafeMutablePointer<Prepared>?
     private nonisolated(unsafe) static var previous: UnsafeMutablePointer<sigaction>?
 

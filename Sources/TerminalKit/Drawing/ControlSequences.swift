@@ -1,7 +1,7 @@
 /// The shortest way to move the cursor (ECMA-48: CUP, CHA, CUF, CUB, CUU, CUD and control codes).
 package enum CursorMove {
     /// - Parameters:
-    ///   - from: The position of the cursor, from zero; nil where unknown.
+    ///   - from: The position of the cursor, counted from zero; nil where unknown.
     ///   - to: Another cell.
     static func shortest(
         from: (row: Int?, column: Int?),
@@ -45,7 +45,7 @@ package enum CursorMove {
     private static func argument(_ value: Int) -> String { value == 1 ? "" : String(value) }
 }
 
-/// SGR (ECMA-48 8.3.117, colours after ISO 8613-6 as xterm writes them).
+/// SGR (ECMA-48 8.3.117, colours according to ISO 8613-6, in xterm's notation).
 package enum SelectGraphicRendition {
     /// Returns the shorter of two sequences: one that changes only the differences, or one that
     /// resets the style and sets everything.

@@ -83,7 +83,7 @@ package struct Rect: Hashable, Sendable {
         return Rect(column: column, row: endRow, columns: columns, rows: count)
     }
 
-    /// Cuts the `count` columns at the left off and returns them.
+    /// Cuts the leftmost `count` columns off and returns them.
     package mutating func takeLeft(_ count: Int) -> Rect {
         let taken = Rect(column: column, row: row, columns: min(count, columns), rows: rows)
         self = Rect(
@@ -95,7 +95,7 @@ package struct Rect: Hashable, Sendable {
         return taken
     }
 
-    /// Cuts the `count` columns at the right off and returns them.
+    /// Cuts the rightmost `count` columns off and returns them.
     package mutating func takeRight(_ count: Int) -> Rect {
         let count = min(max(0, count), columns)
         columns -= count

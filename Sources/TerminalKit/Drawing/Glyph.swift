@@ -1,4 +1,4 @@
-/// The display form of one grapheme cluster: text that is safe to print, and its columns.
+/// The display form of one grapheme cluster: text that is safe to print, and its width in columns.
 ///
 /// Text of other users must not control the terminal. A control character becomes its picture
 /// (`␛`). Direction controls and other invisible format characters are removed. Unknown scalars
@@ -9,7 +9,8 @@ package struct Glyph: Hashable, Sendable {
     package let text: Character
     /// Columns; zero for an invisible cluster.
     package let width: Int
-    /// Whether terminals disagree on the width: emoji sequences, flags, spacing marks.
+    /// Whether terminals disagree on the width, as they do for emoji sequences, flags and spacing
+    /// marks.
     let isDoubtful: Bool
 
     package static let space = Glyph(text: " ", width: 1, isDoubtful: false)
@@ -40,8 +41,8 @@ package struct Glyph: Hashable, Sendable {
     private static let nothing = Glyph(text: " ", width: 0, isDoubtful: false)
     private static let unknown = Glyph(text: "\u{FFFD}", width: 1, isDoubtful: false)
 
-    /// The longest emoji sequences have ten scalars. A cluster may have thousands of combining
-    /// marks.
+    /// The maximum number of scalars kept. Emoji sequences have at most ten, but a cluster may have
+    /// thousands of combining marks.
     private static let maxScalars = 16
 
     private static func measured(_ cluster: Character) -> Glyph {
@@ -132,8 +133,8 @@ package struct Glyph: Hashable, Sendable {
         }
     }
 
-    /// Returns whether a scalar is invisible: a format character, or a default-ignorable one
-    /// without width. Hangul fillers have a width and stay.
+    /// Returns whether a scalar is invisible: a format or default-ignorable character without
+    /// width, or one that is both. Hangul fillers have a width and stay.
     private static func isInvisible(
         _ properties: Unicode.Scalar.Properties,
         _ category: Unicode.GeneralCategory,
@@ -144,7 +145,7 @@ package struct Glyph: Hashable, Sendable {
     }
 
     /// Returns the columns of a scalar that is missing in libc's tables but known to the standard
-    /// library.
+    /// library; nil if it is unknown to both.
     private static func width(
         ofUnknownToLibc properties: Unicode.Scalar.Properties
     ) -> Int? {
@@ -157,8 +158,8 @@ package struct Glyph: Hashable, Sendable {
 }
 
 extension Unicode.Scalar {
-    /// Blocks of letters and punctuation that contain no combining or invisible characters and no
-    /// emoji.
+    /// Whether the scalar is in a block of letters and punctuation that contains no combining or
+    /// invisible characters and no emoji.
     fileprivate var isPlainLetter: Bool {
         switch value {
         case 0xA1..<0xA9, 0xAA..<0xAD, 0xAF..<0x300, 0x370..<0x483, 0x48A..<0x530: true
@@ -172,8 +173,8 @@ extension Unicode.Scalar {
 
     fileprivate var isIdeograph: Bool { (0x2_0000..<0x3_FFFE).contains(value) }
 
-    /// Whether the scalar has columns but joins the preceding cluster: spacing marks and skin
-    /// tones.
+    /// Whether the scalar joins the preceding cluster. Of scalars with columns, spacing marks and
+    /// skin tones do.
     fileprivate var clingsToPredecessor: Bool { ("a" + String(self)).dropFirst().isEmpty }
 
     /// Whether a terminal that forms clusters may join this scalar with the next output: joiners,

@@ -48,7 +48,7 @@ extension Surface {
         fill(line, style: style, with: lines.vertical)
     }
 
-    /// Draws a border along the inside of `rect`, with a title in its top edge.
+    /// Draws a border along the inside of `rect`, with a title in the top edge.
     package mutating func drawBox(
         _ rect: Rect,
         title: String = "",

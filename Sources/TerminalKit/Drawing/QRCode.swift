@@ -12,8 +12,8 @@ package struct QRCode: Sendable {
     /// The number of modules in a row.
     private let side: Int
 
-    /// The light margin around the code, in modules. The standard requires four; readers need two,
-    /// and four would not fit a terminal of 24 rows.
+    /// The light margin around the code, in modules. The standard requires four, but QR readers
+    /// need only two, and four would not fit a terminal of 24 rows.
     private static let margin = 2
 
     /// The longest text, in bytes. Its code fits a terminal of 80 columns and 24 rows.

@@ -10,7 +10,8 @@
 package struct Renderer: Sendable {
     package struct Options: Sendable {
         package var depth = ColorDepth.trueColor
-        /// Terminals without OSC 8 ignore hyperlinks, but a few old ones print the sequences.
+        /// Whether to write hyperlinks. Most terminals without OSC 8 ignore them, but a few old
+        /// ones print the sequences.
         var hyperlinks = true
         var synchronizedOutput = true
         /// Whether the terminal supports ASCII only. Other characters then become question marks.
@@ -71,8 +72,8 @@ package struct Renderer: Sendable {
         return framed(drawnCount: drawn)
     }
 
-    /// Returns the surface that the terminal shows. If its contents are unknown, clears the
-    /// terminal and returns a blank surface.
+    /// Returns the surface that the terminal shows. If that is unknown or has another size, clears
+    /// the terminal and returns a blank surface.
     private mutating func beginFrame(for surface: Surface) -> Surface {
         if let shown, shown.size == surface.size { return shown }
         forget()
@@ -184,8 +185,8 @@ package struct Renderer: Sendable {
                 contentsOf: repeatElement(UInt8(ascii: "?"), count: Int(cell.width))
             )
         } else if cell.isDoubtful {
-            // If the terminal draws the glyph narrower than we measure, old text would remain in
-            // the other columns.
+            // Blanks the columns first. A terminal that draws the glyph narrower than measured
+            // would keep old text in the other columns.
             bytes.append(contentsOf: repeatElement(UInt8(ascii: " "), count: Int(cell.width)))
             self.column = nil
             move(toRow: row ?? 0, column: column)
@@ -244,7 +245,8 @@ package struct Renderer: Sendable {
         }
     }
 
-    /// Moves the cursor to `column`. Rewrites a short gap if this takes fewer bytes.
+    /// Moves the cursor to a cell. Crosses a gap of up to three cells by writing them again, if
+    /// they are ASCII in the current style, because this takes no more bytes.
     private mutating func approach(row: Int, column: Int, in surface: Surface) {
         if row == self.row, let here = self.column, here < column, column - here <= 3 {
             let start = row * surface.size.columns

@@ -17,7 +17,7 @@ package struct ScrollFinder {
         self.new = new
     }
 
-    /// Returns the scroll that saves the most bytes; nil if no scroll saves enough.
+    /// Returns the scroll by the likeliest shift; nil if it does not save enough cells.
     ///
     /// - Parameter changed: For each row, the range of columns that changed.
     func best(changed: [ClosedRange<Int>?]) -> Scroll? {
@@ -32,7 +32,8 @@ package struct ScrollFinder {
         return after + Self.worthwhileCells < before ? Scroll(rows: rows, count: count) : nil
     }
 
-    /// A scroll costs about fifteen bytes, and moving rows distract the reader.
+    /// The number of cells that a scroll must save. A scroll costs about fifteen bytes, and moving
+    /// rows distract the reader.
     private static let worthwhileCells = 40
 
     /// Returns the smallest rectangle around all changes.

@@ -117,8 +117,8 @@ extension Style.Color {
         return best.index
     }
 
-    /// Returns red, green and blue of an entry of xterm's palette: sixteen colours, a cube of six
-    /// steps, grey.
+    /// Returns red, green and blue of an entry of xterm's palette: sixteen named colours, a colour
+    /// cube with six steps per component, then greys.
     private static func components(of index: UInt8) -> (Int, Int, Int) {
         switch Int(index) {
         case let named where named < 16: sixteen[named]

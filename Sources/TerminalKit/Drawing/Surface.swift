@@ -11,7 +11,8 @@ package struct Surface: Sendable {
     }
 
     package struct Cell: Hashable, Sendable {
-        /// Columns of the glyph that begins here; zero in a cell that a glyph from the left covers.
+        /// Columns of the glyph that begins here; zero in a cell that is covered by the glyph to
+        /// its left.
         fileprivate(set) var width: UInt8 = 1
         fileprivate(set) var isDoubtful = false
         fileprivate(set) var link = LinkID.none
@@ -52,10 +53,10 @@ package struct Surface: Sendable {
 
     // MARK: Drawing
 
-    /// Draws `text` in one line to the right of `position`, within `clip`.
+    /// Draws `text` in one row, from `position` to the right, within `clip`.
     ///
-    /// - Returns: The column after the unclipped text. If a long text leaves the clip, drawing
-    ///   stops early, and the returned column is smaller.
+    /// - Returns: The column after the text, whether or not its beginning is clipped. If the text
+    ///   reaches the right end of the clip, the column at which drawing stopped.
     @discardableResult
     package mutating func draw(
         _ text: some StringProtocol,
@@ -98,7 +99,7 @@ package struct Surface: Sendable {
         )
     }
 
-    /// Fills a rectangle with a glyph of one column.
+    /// Fills a rectangle with a glyph. Does nothing if the glyph does not have exactly one column.
     package mutating func fill(_ rect: Rect, style: Style = .plain, with character: Character = " ")
     {
         let rect = rect.intersection(bounds)
@@ -129,8 +130,8 @@ package struct Surface: Sendable {
         }
     }
 
-    /// Returns a hyperlink for `draw`; no link if the address may be harmful or is not meant for
-    /// users.
+    /// Returns a hyperlink for `draw`; `.none` if the address does not meet the conditions below,
+    /// or the surface has too many links.
     ///
     /// - Parameter address: Must have one of `schemes` and at most 2,083 bytes, which is VTE's
     ///   limit. Characters other than printable ASCII are percent-encoded.

@@ -37,8 +37,8 @@ package enum Width {
         return Int(wcwidth(wchar_t(bitPattern: scalar.value)))
     }
 
-    /// Loads libc's width tables, which depend on the locale. Only the character type changes;
-    /// numbers and sorting keep their locale.
+    /// Loads libc's width tables, which depend on the locale. Only `LC_CTYPE` changes; numbers and
+    /// sorting keep their locale.
     private static let knowsUnicode =
         setlocale(LC_CTYPE, "C.UTF-8") != nil || setlocale(LC_CTYPE, "en_US.UTF-8") != nil
 }

@@ -28,7 +28,7 @@ package struct KeyParser: Sendable {
         case paste
     }
 
-    /// The maximum length of a sequence. Longer ones are ignored.
+    /// The maximum number of parameter bytes in a sequence. Longer sequences are ignored.
     private static let maxSequenceBytes = 64
     private static let pasteEnd = Array("\u{1B}[201~".utf8)
 
@@ -194,7 +194,8 @@ package struct KeyParser: Sendable {
             UInt8(ascii: "_"):
             state = .string(introducer: byte, isEmpty: true, sawEscape: false)
         case 0x1B:
-            // A second ESC means alt with a key that sends a sequence. Each further ESC is a key.
+            // A second ESC means alt together with a key that sends a sequence. Each further ESC is
+            // a key.
             if isAlt { events.append(.key(KeyPress(.escape))) }
             isAlt = true
         default:
@@ -222,7 +223,7 @@ package struct KeyParser: Sendable {
 
     private mutating func takeCSI(_ byte: UInt8, _ parameters: [UInt8]) {
         switch byte {
-        // The Linux console sends its first function keys as CSI [ A.
+        // The Linux console sends its first function keys as `CSI [ A` to `CSI [ E`.
         case UInt8(ascii: "[") where parameters.isEmpty: state = .csi([byte])
         case 0x20..<0x40: collect(byte, parameters) { .csi($0) }
         case 0x40..<0x7F: finishCSI(byte, parameters)

@@ -34,7 +34,7 @@ package struct LineEditor: Sendable {
         package var text: String
         /// In grapheme clusters. The range ends at the cursor.
         package var range: Range<Int>
-        /// Whether only white space precedes the token. A command must be in this place.
+        /// Whether only white space precedes the token, as it must before a command.
         package var isFirst: Bool
 
         package init(text: String, range: Range<Int>, isFirst: Bool) {
@@ -48,12 +48,12 @@ package struct LineEditor: Sendable {
         case other
         case insertion
         case kill
-        /// The position of the yanked text.
+        /// The range of the yanked text.
         case yank(Range<Int>)
         case verticalMove
     }
 
-    /// The limit in UTF-16 code units, as in the protocol.
+    /// The maximum length of the text in UTF-16 code units, as in the protocol.
     package let limit: Int
     /// The drawn width in columns, which determines how the cursor moves up and down.
     package var width = 80
@@ -75,7 +75,8 @@ package struct LineEditor: Sendable {
     private static let maxUndoCharacters = 4_000_000
     private static let maxHistory = 500
 
-    /// More than any user writes, but short enough to lay out at every key press.
+    /// The default limit: more than any user writes, but short enough to lay out at every
+    /// keystroke.
     package static let longest = 64 * 4_000
 
     package init(limit: Int = LineEditor.longest) { self.limit = limit }
@@ -258,7 +259,7 @@ package struct LineEditor: Sendable {
         clusters[cursor...].firstIndex(where: \.isNewline) ?? clusters.count
     }
 
-    /// Words consist of letters and digits.
+    /// The start of the word before the cursor. Words consist of letters and digits.
     private var wordStart: Int {
         var position = cursor
         while position > 0, !clusters[position - 1].isWordPart { position -= 1 }
@@ -273,8 +274,8 @@ package struct LineEditor: Sendable {
         return position
     }
 
-    /// The start of the token before the cursor. Spaces between the two are skipped
-    /// (`unix-word-rubout`).
+    /// The start of the token before the cursor. White space between the token and the cursor is
+    /// skipped (readline's `unix-word-rubout`).
     private var tokenStart: Int {
         var position = cursor
         while position > 0, clusters[position - 1].isWhitespace { position -= 1 }
@@ -354,7 +355,7 @@ package struct LineEditor: Sendable {
     }
 
     private mutating func insert(_ text: String) -> Outcome {
-        // Undo treats consecutive letters up to a space as one step.
+        // Undo treats the characters typed since the last white space as one step.
         var isWithinWord = false
         if case .insertion = lastAction { isWithinWord = text.first?.isWhitespace == false }
         if !isWithinWord { saveForUndo() }

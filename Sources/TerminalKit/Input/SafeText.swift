@@ -19,7 +19,7 @@ package enum SafeText {
         return String(safe)
     }
 
-    /// Returns the text as one line of `Glyph` texts, for titles and notifications.
+    /// Returns the text as one line that is safe to print, for titles and notifications.
     package static func line(_ text: String) -> String {
         let spaced = text.map { $0.isNewline || $0 == "\t" ? " " : $0 }
         return String(spaced.map { Glyph($0) }.filter { $0.width > 0 }.map(\.text))

@@ -1,13 +1,13 @@
 /// The places where lines may break: the part of UAX #14 that messages need.
 package enum LineBreaking {
-    /// Returns whether the cluster is white space at which a line may break, and which may exceed
-    /// the line.
+    /// Returns whether the cluster is white space at which a line may break. Such white space may
+    /// extend beyond the end of the line.
     static func isSpace(_ cluster: Character) -> Bool {
         guard cluster.isWhitespace else { return false }
         return cluster != "\u{A0}" && cluster != "\u{2007}" && cluster != "\u{202F}"
     }
 
-    /// - Parameter following: The cluster that `last` follows; nil if `last` is the first cluster.
+    /// - Parameter following: The cluster before `last`; nil if `last` is the first cluster.
     static func isAllowed(
         after last: Character,
         before next: Character,

@@ -2,9 +2,10 @@ extension Surface {
     /// Draws one line in visual order (`BidiParagraph`). The text is shortened with "…" before
     /// reordering.
     ///
-    /// The line begins at the left of `rect` in both directions, and does not move its neighbours.
+    /// A right-to-left line also begins at the left of `rect`, so that the text beside it stays in
+    /// place.
     /// - Parameters:
-    ///   - parts: Are drawn from left to right. Each part is a separate paragraph, so a Hebrew name
+    ///   - parts: The parts, from left to right. Each is a separate paragraph, so a Hebrew name
     ///     does not reorder the words around it.
     ///   - rect: Only its first row is used.
     ///   - direction: The direction of every part.

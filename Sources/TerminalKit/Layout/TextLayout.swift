@@ -115,7 +115,7 @@ package struct TextLayout: Sendable {
         }
         let isLeft = before.isEmpty && !line.glyphs.isEmpty
         if isLeft != line.isRightToLeft { return line.range.lowerBound }
-        // The end of a continued line is the beginning of the next one.
+        // The position after the last cluster of a continued line belongs to the next line.
         return line.isContinued ? line.range.upperBound - 1 : line.range.upperBound
     }
 

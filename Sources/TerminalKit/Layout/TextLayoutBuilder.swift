@@ -19,8 +19,9 @@ package struct TextLayoutBuilder {
     private let spans: [TextSpan]
     private var nextSpan = 0
     private var open: [(span: TextSpan, link: Int?)] = []
-    /// The traits of the open spans, and the position of their next end. Updated when a span opens
-    /// or closes, not for every cluster.
+    /// `traits`, `link` and `nextEnd` are the traits of the open spans, the link that was opened
+    /// last, and the next end of a span. They change when a span opens or closes, not for every
+    /// cluster.
     private var traits = TextTraits()
     private var link: Int?
     private var nextEnd = Int.max
@@ -172,7 +173,7 @@ package struct TextLayoutBuilder {
         for index in start..<items.count {
             let item = items[index]
             steps += 1
-            // White space beyond the width hangs over.
+            // White space may extend beyond the width.
             if !item.isSpace, item.glyph.width > 0, used + item.glyph.width > available,
                 index > start
             {
@@ -234,7 +235,7 @@ package struct TextLayoutBuilder {
         )
     }
 
-    /// Returns the white space at the end of a line that exceeds the width, in text order.
+    /// Returns the items at the end of a line that are white space beyond the width.
     private func hangingItems(of range: Range<Int>) -> Range<Int> {
         let available = available
         var used = range.reduce(0) { $0 + items[$1].glyph.width }

@@ -1,4 +1,4 @@
-/// A text folded for searching, which ignores case, accents and variant forms of letters.
+/// A text folded for searching: without case, accents and variant forms of letters.
 package struct FoldedText: Hashable, Sendable {
     package let text: String
     /// The folded text.
@@ -45,7 +45,8 @@ package struct FoldedText: Hashable, Sendable {
         }
     }
 
-    /// Returns the base letter of a letter with diacritics.
+    /// Returns the base letters of a letter with diacritics or of a ligature; the scalar itself if
+    /// it has none.
     private static func base(of scalar: Unicode.Scalar) -> [Unicode.Scalar] {
         if let known = letters[scalar] { return Array(known.unicodeScalars) }
         switch scalar.value {

@@ -94,7 +94,8 @@ package struct FuzzyAlignment {
     func best() -> (score: Int, positions: [Int])? {
         guard !query.isEmpty, isSubsequence else { return nil }
         let count = name.scalars.count
-        // For each row (query character), the best score of a match that ends in each column.
+        // For each column, the best score of a match that ends there. Each row of the loop adds one
+        // character of the query to the match.
         var scores = [Int](repeating: Self.none, count: count)
         var origins = [Int](repeating: -1, count: count * query.count)
         for row in query.indices {
@@ -135,7 +136,8 @@ package struct FuzzyAlignment {
         return rest.isEmpty
     }
 
-    /// Returns the bonus or cost of a hit in `column` directly after a hit in `origin`.
+    /// Returns the bonus, or the negative cost, of a hit in `column` whose previous hit is in
+    /// `origin`.
     static func transition(from origin: Int, to column: Int) -> Int {
         let gap = column - origin - 1
         return gap == 0 ? consecutive : Self.gap * min(gap, widestGap)

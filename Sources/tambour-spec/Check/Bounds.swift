@@ -1,14 +1,15 @@
 /// Computes the largest size and depth of every payload and object from its types and limits.
 ///
-/// Optional fields and fields behind a capability count as present. An enumeration counts as its
-/// longest value, including fallbacks. A bound therefore holds for every set of capabilities.
+/// Optional fields, and fields that need a capability, count as present. An enumeration counts as
+/// its longest value, including fallbacks. A bound therefore holds for every set of capabilities.
 struct Bounds {
     let specification: Specification
     private let limits: [String: Int]
     private let structs: [String: StructType]
     private let enums: [String: EnumType]
     private let inboundTypes: Set<String>
-    /// The extents computed so far; a struct has a separate entry for each set of omitted fields.
+    /// The extents computed so far. A struct has a separate entry for each set of omitted fields,
+    /// and for pages of one item.
     private var known: [String: Extent] = [:]
     private var open: [String] = []
 
@@ -62,8 +63,8 @@ struct Bounds {
         guard let type = structs[name] else { return .failing(.unlimited) }
         let key = ([name, "\(oneItem)"] + without.sorted()).joined(separator: " ")
         if let known = known[key] { return known }
-        // A recursive struct has unbounded depth, and only a limit of the enclosing value may bound
-        // its size.
+        // A recursive struct has unbounded depth. Its size is bounded only if an enclosing value
+        // has a limit.
         guard !open.contains(key) else { return .failing(.endless) }
         open.append(key)
         let extent = extent(of: type, without: without, oneItem: oneItem)
@@ -105,7 +106,7 @@ struct Bounds {
                 ? .failing(.overflow) : .bytes(Self.size(ofString: sum))
         case .any:
             guard field.anyCheck == .reader else {
-                // The value is never forwarded, so it is never nested in another value.
+                // The reader only keeps or skips these bytes, so their nesting does not count.
                 return .bytes(limit("maxInflatedBytes") ?? .max)
             }
             guard let most = limit(field.limitBytes) else { return leafWithoutLimit(field) }

@@ -15,12 +15,12 @@ struct BoundsCheck {
 
     // MARK: Fields
 
-    /// Reports fields with limits whose product exceeds 64 bits.
+    /// Reports fields whose limits multiply to more than 64 bits.
     private mutating func overflows() -> [Problem] {
         var problems: [Problem] = []
         for type in specification.maps {
             for field in type.fields where bounds.extent(of: field).failure == .overflow {
-                // The overflow is inside the nested type, and is reported at a field there.
+                // The overflow is in the nested type, whose own field gets the report.
                 if case .named = Shape(field.type).leaf, field.limitItems.isEmpty { continue }
                 problems.append(
                     Problem(
@@ -98,8 +98,8 @@ struct BoundsCheck {
         ]
     }
 
-    /// Checks that a payload with one item in each page fits into `maxReplyBytes`. Longer pages are
-    /// no problem, because the server shortens them.
+    /// Checks that a payload with one item in each page fits into `maxReplyBytes`. Longer pages
+    /// always fit, because the server shortens them.
     private mutating func tooLarge(
         _ whole: Extent,
         _ type: StructType,
@@ -108,7 +108,7 @@ struct BoundsCheck {
     ) -> [Problem] {
         guard let most = bounds.limit("maxReplyBytes") else { return [] }
         switch whole.failure {
-        // The check of the fields reports these failures.
+        // The checks of fields and of recursion report these failures.
         case .unlimited, .overflow, .endless: return []
         case nil: break
         }

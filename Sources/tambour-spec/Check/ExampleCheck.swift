@@ -1,5 +1,6 @@
-/// Checks every example with the schema and an independent encoder: the value must encode to the
-/// bytes, and the bytes must decode to the value.
+/// Checks every example with the schema and an independent codec: the value must encode to the
+/// bytes, `accept` bytes must decode to the value, and `reject` bytes must fail with the given
+/// error.
 struct ExampleCheck {
     let specification: Specification
     private(set) var problems: [Problem] = []
@@ -144,8 +145,8 @@ struct ExampleCheck {
         if hex != expected { complain(origin, "encodes to \(expected)") }
     }
 
-    /// Returns the value of a packet's payload. If the bytes are not a packet, reports a problem
-    /// and returns nil.
+    /// Decodes the payload of a packet. If the bytes are not a packet, reports a problem and
+    /// returns nil.
     private mutating func payload(
         _ hex: String?,
         _ origin: Origin

@@ -1,6 +1,6 @@
 /// Fills in the bytes of examples that contain `hex: auto`.
 ///
-/// Filled bytes are frozen: a change of them would change the protocol.
+/// Filled bytes are frozen: changing them would change the protocol.
 struct ExampleFiller {
     let specification: Specification
 

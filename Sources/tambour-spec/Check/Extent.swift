@@ -1,12 +1,12 @@
 /// The maximum size of an encoded value, and the maximum nesting of lists and maps in it.
 struct Extent: Sendable {
-    /// The reason why there is no bound in bytes.
+    /// The reason why the size is unbounded.
     enum Failure: Sendable {
-        /// A field has no limit; the check of the fields reports it.
+        /// A field has no limit; `FieldLimitCheck` reports it.
         case unlimited
         /// The product of the limits exceeds an `Int`.
         case overflow
-        /// An object may contain an object of its own type, without a limit.
+        /// An object may contain an object of its own type, to any depth.
         case endless
     }
 

@@ -85,8 +85,8 @@ struct FieldLimitCheck {
         return reasons
     }
 
-    /// Reports fields without `duplicates` that may repeat a key or item: maps, and lists of names
-    /// or ids.
+    /// Reports maps, and lists of names, ids or objects with an id, that do not declare
+    /// `duplicates`.
     private func ambiguous(_ field: Field) -> [String] {
         guard field.duplicates == nil, let outer = Shape(field.type).containers.first else {
             return []
@@ -130,10 +130,11 @@ struct Shape {
         }
     }
 
-    /// Whether `limitBytes` bounds the leaf.
+    /// Whether `limitBytes` applies to the innermost type.
     var hasBytes: Bool { [.text, .string, .bytes, .any].contains(leaf) }
 
-    /// Whether the items of a list are names or ids, or objects with a required id.
+    /// Returns whether the innermost values identify something: names, ids, or objects with a
+    /// required id.
     func namesThings(in specification: Specification) -> Bool {
         switch leaf {
         case .bool, .double, .ms, .list, .map, .names, .packed: return false

@@ -11,7 +11,7 @@ struct PayloadModel {
         inboundTypes = specification.inboundTypes
     }
 
-    /// The field of a value, and the rules for this value.
+    /// The field that contains a value, and the rules for this value.
     private struct Place {
         let field: Field
         let isHeldAgainstLimits: Bool

@@ -1,5 +1,4 @@
-/// Checks that the cost of every request names existing buckets, and items from fields that the
-/// request has.
+/// Checks that the cost of every request names existing buckets and existing fields.
 extension SpecificationCheck {
     mutating func checkCosts() {
         unique(specification.buckets.map { ($0.name, $0.origin) }, "bucket")

@@ -117,7 +117,7 @@ extension SpecificationCheck {
         if !connected.contains(device) { complain(origin, "\(device) is not connected") }
     }
 
-    /// Checks that the type has every key of a partial value.
+    /// Checks that every key of a partial value is a field of the type.
     private mutating func check(_ value: WireNode, has type: StructType, _ origin: Origin) {
         guard case .map(let pairs) = value else {
             complain(origin, "expected a map")

@@ -1,6 +1,6 @@
 /// Checks the enumerations, and the structs with their fields.
 extension SpecificationCheck {
-    /// The variable names used by generated readers and writers.
+    /// The names that generated readers and writers use for their own variables.
     private static let taken: Set<String> = [
         "reader", "writer", "fieldCount", "fieldsSeen", "fieldName", "wireKey", "item", "self",
     ]
@@ -233,7 +233,7 @@ extension SpecificationCheck {
         if !fits { complain(field.origin, "\(place): the default does not fit the type") }
     }
 
-    /// Checks that a struct contains itself only in packed form or in a list.
+    /// Checks that a struct contains itself only in packed form, in a list or in a map.
     private mutating func checkRecursion() {
         func direct(_ type: StructType) -> [String] {
             type.fields.compactMap { field in

@@ -11,7 +11,7 @@ struct PacketStream {
 
     /// The bytes of an incomplete packet; after each piece, fewer than the longest legal packet.
     private(set) var held: [UInt8] = []
-    /// The number of bytes before `held`.
+    /// The position of `held` in the stream, in bytes.
     private var offset = 0
     /// Whether decoding has stopped because the next packet cannot be found.
     private(set) var isOver = false

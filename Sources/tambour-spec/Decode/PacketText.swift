@@ -206,7 +206,7 @@ struct PacketText {
         return isRequest && !isPush ? ("request", request) : ("push", push)
     }
 
-    /// Returns the meaning of an error code.
+    /// Returns the meaning of the error code in an error payload; nil without a code.
     private func meaning(of node: WireNode) -> String? {
         guard case .string(let code)? = node["error"] else { return nil }
         guard let error = specification.errors.first(where: { $0.code == code }) else {

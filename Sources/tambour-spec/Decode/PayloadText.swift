@@ -107,7 +107,7 @@ struct PayloadText {
         }
     }
 
-    /// Returns the lines of a map with known keys, including lines for absent keys.
+    /// Returns the lines of a map with known keys, with a remark for each missing required key.
     private func members(
         _ pairs: [WireNode.Pair],
         of type: StructType,
@@ -228,7 +228,7 @@ struct PayloadText {
         }
     }
 
-    /// Returns the time of a number of milliseconds in brackets; empty if it is not a valid time.
+    /// Formats Unix milliseconds as a time in parentheses; empty if they are not a plausible time.
     private static func time(_ milliseconds: Int64) -> String {
         guard (1..<253_402_300_800_000).contains(milliseconds) else { return "" }
         let style = Date.ISO8601FormatStyle(timeZone: .gmt).year().month().day()

@@ -16,8 +16,8 @@ struct ChangeNote: Sendable {
     var audience: Audience
     /// Names of opcodes, structs, enums, limits, errors, capabilities; ids of requirements.
     var touches: [String]
-    /// The names of `touches` whose meaning has not changed: requirements, and opcodes with
-    /// reworded effects.
+    /// The names in `touches` that changed only in wording: requirements, and opcodes by their
+    /// effects.
     var reworded: [String] = []
     var text: String
     var origin: Origin
@@ -53,8 +53,8 @@ struct ChangeNote: Sendable {
     ) -> (notes: [ChangeNote], problems: [Problem]) {
         let folder = root.appending(path: "protocol-spec/changes")
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        // Lists the folders instead of counting versions, because a release from a folder outside
-        // the repository may have any number.
+        // List the folders instead of counting from `old` to `new`: a release outside the
+        // repository may have any number.
         let versions = names.compactMap { Int($0) }.filter { $0 > old && $0 <= new }.sorted()
         let loaded = versions.map { load($0, root: root) }
         return (loaded.flatMap(\.notes), loaded.flatMap(\.problems))

@@ -69,7 +69,7 @@ struct CompatibilityCheck {
     /// Returns the removed or changed items in the order of the old specification, followed by the
     /// added items.
     ///
-    /// Omits the parts of an added or removed item.
+    /// An added or removed item appears without its parts.
     func differences() -> [Difference] {
         var result: [Difference] = []
         for old in before.items {
@@ -146,10 +146,10 @@ extension CompatibilityCheck {
             }
     }
 
-    /// Returns added items that an earlier release already had, because their name or number may
-    /// still be in use.
+    /// Returns the added items whose name or number an earlier release used; old clients may still
+    /// use it.
     ///
-    /// An error, state or effect of an opcode may return, because it still means the same.
+    /// An error, state or effect of an opcode may return, because its meaning has not changed.
     private func reused(from earlier: [Promises]) -> [(item: Promise, version: Int)] {
         let added = after.items.filter {
             before[$0.id] == nil

@@ -32,7 +32,8 @@ extension CompatibilityRule.Case {
 
     // MARK: Fields
 
-    /// Whether a value written with one of the two types is read identically with the other type.
+    /// Returns whether values of the field that travel in this direction are still read
+    /// identically.
     func typeIsReadAlike(_ flow: Promise.Flow) -> Bool {
         guard let was = was(.type).flatMap(WireType.init),
             let becomes = becomes(.type).flatMap(WireType.init)
@@ -40,8 +41,8 @@ extension CompatibilityRule.Case {
         return becomes.isReadAlike(was, flow)
     }
 
-    /// Whether the field's new limit permits less than the old limit. Changes of a limit itself
-    /// have their own rules.
+    /// Whether the field now names a smaller limit. Changes to the value of a limit have their own
+    /// rules.
     func narrows(_ fact: Promise.Fact) -> Bool {
         guard let becomes = becomes(fact) else { return false }
         guard let was = was(fact) else { return true }
@@ -77,7 +78,7 @@ extension CompatibilityRule.Case {
                 || new[.direction] == Direction.both.rawValue)
     }
 
-    /// Whether repeating a request as clients do today can now cause harm.
+    /// Whether a retry that was safe for clients of the old release can now cause harm.
     var isLessRepeatable: Bool {
         let order: [OpcodeEntry.Idempotency] = [.unsafe, .keyed, .idempotent, .safe]
         func rank(_ text: String?) -> Int {

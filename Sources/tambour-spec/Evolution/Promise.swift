@@ -21,7 +21,7 @@ struct Promise: Sendable {
         case replacement, sunset
     }
 
-    /// The direction in which the declared value travels.
+    /// Which side sends the declared value: clients, the server, or both.
     struct Flow: OptionSet, Sendable {
         let rawValue: Int
         /// From clients: the server must still read the values that they send today.

@@ -62,8 +62,8 @@ struct Promises: Sendable {
 
     subscript(id: String) -> Promise? { positions[id].map { items[$0] } }
 
-    /// Returns the line of a promise. For a removed promise, returns the line of its owner, or the
-    /// file.
+    /// Returns the line of a promise in this specification. For a promise that it lacks, returns
+    /// the line of the owner or, without an owner, the file.
     func origin(of item: Promise) -> Origin {
         let found = self[item.id] ?? item.owner.flatMap { self[$0] }
         return found?.origin ?? Origin(file: item.origin.file, line: 0)

@@ -41,7 +41,7 @@ struct Releases {
         folder.appending(path: "\(version)", directoryHint: .isDirectory)
     }
 
-    /// Returns a release as its copy declares it.
+    /// Loads a release from its copy.
     ///
     /// - Throws: `Failure` if it is missing or cannot be read.
     func release(_ version: Int) throws -> Specification {
@@ -180,7 +180,7 @@ struct Releases {
 
     /// Reports problems of the release folders for a specification with the given version.
     ///
-    /// A missing folder is always a problem, because comparison needs the folders.
+    /// A missing folder is always a problem, because the comparison needs all of them.
     func folderProblems(for version: Int) -> [Problem] {
         read(for: version).problems.map(\.problem)
     }
@@ -295,9 +295,9 @@ struct Releases {
         )
     }
 
-    /// Reports changes that break the newest release and, while it is a draft, also changes that
-    /// break the last frozen release. Two steps that are allowed separately may break the frozen
-    /// release together.
+    /// Reports changes that break the newest release. While the newest release is a draft, also
+    /// reports changes that break the last frozen release. Two steps that are allowed separately
+    /// may break the frozen release together.
     func compatibilityProblems(of specification: Specification) throws -> [Problem] {
         compatibilityProblems(of: specification, with: try versions.map(release))
     }
@@ -336,7 +336,7 @@ struct Releases {
         return problems + problemsOfNotes(specification, since: frozen)
     }
 
-    /// Checks that a note explains every difference from the last frozen release.
+    /// Checks that every difference from the last frozen release has a note.
     private func problemsOfNotes(
         _ specification: Specification,
         since frozen: Specification?

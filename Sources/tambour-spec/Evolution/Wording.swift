@@ -1,4 +1,4 @@
-/// Approximates the meaning of normative texts.
+/// Compares normative texts by their words, and finds texts that bind clients.
 enum Wording {
     /// Returns the words of a text, for comparison with another text.
     ///
@@ -37,7 +37,7 @@ enum Wording {
     private static let adverbs: Set<Substring> = [
         "not", "all", "each", "both", "always", "never", "still", "again", "also", "then", "first",
     ]
-    /// Verbs for actions of a server on clients: `MUST be told`.
+    /// Passive verbs that bind the server, not the client that is their subject: `MUST be told`.
     private static let suffered: Set<Substring> = [
         "told", "answered", "served", "sent", "given", "refused", "closed", "disconnected", "shown",
         "asked", "accepted", "ignored", "treated", "counted",
@@ -45,9 +45,9 @@ enum Wording {
 
     /// Returns whether a text contains an obligation of clients.
     ///
-    /// Examines the words around each MUST. A client is the subject if it starts the clause, or if
-    /// it precedes the verb without a preposition. If unsure, the text counts as binding clients;
-    /// the remedy is to rewrite it with the server as its subject.
+    /// Examines the words around each MUST. A client is the subject of the MUST if it starts the
+    /// clause, or if it stands directly before the MUST and no preposition precedes it. An unclear
+    /// text counts as binding clients; its author can rewrite it with the server as its subject.
     static func bindsClients(_ text: String) -> Bool {
         var subject = false
         for sentence in text.split(whereSeparator: { ";:".contains($0) }) {

@@ -1,6 +1,6 @@
 /// Generates `Capabilities` and `Features`: sets of names.
 struct CapabilitiesSource {
-    /// The bit of the first dialect. The bits above the dialects are free for tests.
+    /// The bit of the first dialect. Tests may use the bits above the dialects.
     static let firstDialect = 48
     static let mostDialects = 8
 

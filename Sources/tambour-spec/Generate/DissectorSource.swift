@@ -3,8 +3,8 @@ import Foundation
 /// `tambour.lua`: the tables of the specification in Lua, followed by the dissector that reads
 /// them.
 ///
-/// Generates a single file, because Wireshark loads every script of its folder separately. With two
-/// files, the dissector would have to find the tables itself.
+/// Generates a single file, because Wireshark loads every script of its folder separately. From a
+/// second file, the dissector could not see the tables.
 struct DissectorSource {
     static let path = "protocol-spec/dissector/tambour.lua"
     /// The hand-written part.

@@ -3,7 +3,7 @@
 ///
 /// A schema accepts every value that a reader accepts, including ids as digits, nil for optional
 /// fields, and unknown keys. A byte string is `{"$bytes": hex}`. JSON Schema counts characters, so
-/// a limit in UTF-16 units or bytes is slightly wider in the schema.
+/// it accepts some texts that exceed a limit in UTF-16 units or bytes.
 struct PayloadSchemas {
     static let dialect = "https://json-schema.org/draft/2020-12/schema"
 

@@ -8,8 +8,8 @@ struct Projection {
     /// Returns the capabilities that an enumeration's values need, in the specification's order.
     func gates(of type: EnumType) -> [String] { ordered(Set(type.values.compactMap(\.capability))) }
 
-    /// Returns whether a value of this type may be omitted. If an enumeration value without a
-    /// fallback is omitted, so is every object that has it in a required field.
+    /// Returns whether a value of this type may be omitted. An enumeration value may be omitted if
+    /// it has no fallback; then every object with this value in a required field is omitted too.
     func mayBeLeftOut(_ type: WireType) -> Bool {
         var seen: Set<String> = []
         return mayBeLeftOut(type, &seen)

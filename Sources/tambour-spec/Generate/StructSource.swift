@@ -6,8 +6,8 @@ struct StructSource {
     let isHeldAgainstLimits: Bool
 
     /// The maximum number of fields of an object stored in place. A larger object is stored behind
-    /// a reference, because it passes from reader to handler to store to push, and each copy would
-    /// retain a dozen references.
+    /// a reference: it passes from reader to handler to store to push, and each copy of its fields
+    /// would retain a dozen references.
     private static let mostFieldsInPlace = 12
 
     private var isShared: Bool {
@@ -114,7 +114,7 @@ struct StructSource {
         }
     }
 
-    /// Generates the mirror for printing and logging, which omits secrets.
+    /// Generates the mirror for printing and logging, which masks secrets.
     private func writeMirror(to source: inout SourceText) {
         source.line()
         source.block("extension \(type.name): CustomReflectable") { source in
@@ -246,7 +246,7 @@ struct StructSource {
         !field.isOptional && field.absentIn.isEmpty
     }
 
-    /// Returns the condition that the reader uses a dialect.
+    /// Returns the Swift condition under which the packet's reader uses a dialect.
     private func speaks(_ dialect: String) -> String {
         "writer.capabilities.contains(.\(Names.camel(fromSeparated: dialect)))"
     }
@@ -454,8 +454,8 @@ struct EnumSource {
             .joined(separator: " || ")
     }
 
-    /// Returns the expression for the written name. For a value without a fallback, a reader that
-    /// cannot read it receives no object that contains it.
+    /// Returns the expression for the written name. A value without a fallback is always written
+    /// under its own name: its object is not sent to a reader that lacks the capability.
     private func written(_ value: EnumType.Value) -> String {
         guard let capability = value.capability, let fallback = value.fallback else {
             return literal(value.value)

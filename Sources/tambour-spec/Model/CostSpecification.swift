@@ -2,7 +2,8 @@ import Yams
 
 /// A token bucket of `protocol.yaml`; requests take their cost from it.
 struct RateBucketEntry: Sendable {
-    /// The owner of each separate bucket.
+    /// What has a bucket of its own: each user, connection or address. `anyone` means the account
+    /// and, before login, the address as well.
     enum Owner: String, CaseIterable, Sendable { case user, anyone, connection, address }
 
     var name: String
@@ -19,14 +20,15 @@ struct RateBucketEntry: Sendable {
 
 /// The cost of a request, and the bucket that the cost is taken from: `cost` of an opcode.
 struct CostEntry: Sendable {
-    /// The time for which the largest request occupies its queue on the reference machine.
+    /// A class of the time for which the largest request occupies its queue on the reference
+    /// machine.
     enum Processor: String, CaseIterable, Sendable { case light, medium, heavy }
 
     /// The receivers of pushes, in addition to the requesting session.
     enum Audience: String, CaseIterable, Sendable { case nobody, ownSessions, members, contacts }
 
     var bucket: String
-    /// Buckets for other forms of the request; `RateRules` chooses between them.
+    /// Further buckets that some forms of the request are charged to; `RateRules` decides which.
     var also: [String]
     /// The base cost of the request.
     var units: Int

@@ -23,7 +23,7 @@ struct EntitySpecification: Sendable {
     var name: String { documented.name }
     var origin: Origin { documented.origin }
 
-    /// A field of an entity, of a type that MessagePack supports.
+    /// A field of an entity; `kind` tells whether its type is allowed.
     struct Field: Sendable {
         var documented: Specification.Documented
         var type: WireType

@@ -16,7 +16,7 @@ struct RoleSpecification: Sendable {
         var name: String { documented.name }
     }
 
-    /// The result of an action for a role.
+    /// Whether a role may perform an action.
     enum Cell: Equatable, Sendable {
         /// The role does not exist in this kind of chat.
         case absent

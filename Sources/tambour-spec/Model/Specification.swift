@@ -139,7 +139,7 @@ struct Specification: Sendable {
         var swiftName: String
         var errorClass: Class
         var retry: Retry
-        /// Whether the reply to every opcode may be this error.
+        /// Whether a request of any opcode may be answered with this error.
         var isCommon: Bool
         var message: String?
         /// The text for users, and the title of a dialog about the error.
@@ -205,7 +205,7 @@ struct Origin: Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// An error in the specification.
+/// A mistake in the specification, with its place.
 struct Problem: Error, Equatable, CustomStringConvertible {
     var origin: Origin
     var text: String
@@ -291,8 +291,8 @@ struct Field: Sendable {
     var type: WireType
     var isRequired: Bool
     var defaultValue: DefaultValue?
-    /// Names of limits: UTF-16 units of a text; bytes of a text, string, bytes or `any`; items of
-    /// each list and map, outermost first.
+    /// Names of limits: the UTF-16 units of a text, the bytes of a text, string, bytes or `any`,
+    /// and the items of each list and map, outermost first.
     var limitUnits: String?
     var limitBytes: String?
     var limitItems: [String] = []
@@ -335,8 +335,8 @@ struct Field: Sendable {
     /// Whether the field is present in every packet of every dialect.
     var isAlwaysThere: Bool { isRequired && absentIn.isEmpty }
 
-    /// Returns the limit of the items of a list or map that `level` outer containers of the field
-    /// enclose.
+    /// Returns the name of the item limit of the list or map at a nesting level; 0 is the outermost
+    /// level.
     func limitItems(at level: Int) -> String? {
         limitItems.indices.contains(level) ? limitItems[level] : nil
     }

@@ -1,6 +1,7 @@
 import Yams
 
-/// A YAML map that records the keys that were read, so that misspelt keys can be reported.
+/// A YAML map that records which keys the loader reads. Unread keys are reported, because they are
+/// probably misspelt.
 final class YAMLMap {
     let origin: Origin
     let entries: [(String, Node)]

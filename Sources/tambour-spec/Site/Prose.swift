@@ -97,7 +97,7 @@ struct Prose {
         return places.address(of: target, from: page)
     }
 
-    /// Returns whether a target is this page as a whole.
+    /// Returns whether a target is this whole page, without an anchor.
     private func isHere(_ target: SitePlaces.Target) -> Bool {
         places.place(of: target) == SitePlaces.Place(page: page, anchor: nil)
     }

@@ -25,7 +25,8 @@ struct SitePlaces {
 
     private let pageOfOpcode: [String: String]
     private let pageOfRequirement: [String: String]
-    /// For each struct that is a payload, by its name: the opcode, and the part that it describes.
+    /// The opcode and the part (request, reply or push) of each payload struct, by the struct's
+    /// name.
     private let payloads: [String: (opcode: String, part: String)]
     private let names: [String: Target]
 

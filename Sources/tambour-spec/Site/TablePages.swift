@@ -304,7 +304,8 @@ struct TablePages {
         return table.html
     }
 
-    /// Returns every item that depends on a capability or dialect, or has another form with it.
+    /// Returns a link to every push, field and value that needs a capability or dialect, or has
+    /// another form in the dialect.
     private func needing(_ capability: String, _ prose: Prose) -> [String] {
         let pushes = opcodes.filter { $0.capability == capability }.map { prose.code($0.name) }
         let payloads = opcodes.flatMap { $0.payloads.map(\.type) }

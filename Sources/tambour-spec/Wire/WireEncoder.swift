@@ -1,4 +1,4 @@
-/// Writes a `WireNode` as MessagePack.
+/// Writes a `WireNode` as MessagePack, with the encodings that `forced` nodes give.
 ///
 /// An independent implementation: it shares no code with `TambourProtocol`.
 struct WireEncoder {

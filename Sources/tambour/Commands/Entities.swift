@@ -201,7 +201,7 @@ struct Entities: AsyncParsableCommand {
         }
     }
 
-    /// The account, and the time limit for the server.
+    /// The options of all subcommands: the account, and how long to wait for the server.
     struct Place: ParsableArguments {
         @OptionGroup var account: AccountOptions
 
@@ -214,9 +214,9 @@ struct Entities: AsyncParsableCommand {
         var wait: Seconds = 10
 
         /// Waits for changes from other devices, runs `body`, and waits until its changes have
-        /// reached the server. `wait` limits both waits.
+        /// reached the server. `wait` limits each of the two waits.
         ///
-        /// - Throws: `ExitCode(2)` when changes are still queued after `body` has run.
+        /// - Throws: `ExitCode(2)` when changes are still queued at the end, unless `wait` is 0.
         @discardableResult
         func run<Value>(_ body: (Client) async throws -> Value) async throws -> Value {
             let client = try account.signedIn()
@@ -273,7 +273,8 @@ private func entityID(_ text: String) throws -> EntityID {
 }
 
 extension Client {
-    /// Returns all entities with their depths, parents before children.
+    /// Returns the entities below `parent` with their depths, parents before children; all entities
+    /// if `parent` is nil.
     fileprivate func entityTree(
         below parent: EntityID? = nil,
         depth: Int = 0
@@ -286,7 +287,8 @@ extension Client {
         return found
     }
 
-    /// Waits until the entities match the server's and `holds` returns true.
+    /// Waits until the entities match the server's and `holds` returns true, or until `limit` has
+    /// passed.
     fileprivate func waitForEntities(
         within limit: Duration,
         until holds: @escaping @Sendable () async throws -> Bool

@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// The fields that entities of a type have, as a user types them.
+/// The fields of entities of one type, in the notation of the command line.
 struct EntityFields {
     private let kind: EntitySchema.Kind
 
@@ -26,7 +26,7 @@ struct EntityFields {
 
     private init(_ kind: EntitySchema.Kind) { self.kind = kind }
 
-    /// - Throws: `Failure` with the known types for an unknown type.
+    /// - Throws: `Failure` for an unknown type; it lists the known ones.
     init(_ type: String) throws {
         guard let kind = Self.schema[EntityType(type)] else {
             let list = Self.types.joined(separator: ", ")
@@ -35,7 +35,7 @@ struct EntityFields {
         self.kind = kind
     }
 
-    /// The names of the fields that text can express, with what they hold.
+    /// The names of the fields whose values text can express, each with the kind of its value.
     private var described: String {
         kind.fields.sorted { $0.key < $1.key }.compactMap { name, kind in
             switch kind {
@@ -52,7 +52,8 @@ struct EntityFields {
     /// Parses words of the form `NAME=VALUE`. The type of the entity determines the kinds of its
     /// fields.
     ///
-    /// - Throws: `Failure` with the fields of the type for an unknown field or a wrong value.
+    /// - Throws: `Failure` for a word without `=`, an unknown field or a wrong value. For the last
+    ///   two, it lists the fields of the type.
     func values(_ words: [String]) throws -> [String: FieldValue] {
         var fields: [String: FieldValue] = [:]
         for word in words {

@@ -2,7 +2,7 @@ import Foundation
 import TambourClient
 import TambourProtocol
 
-/// Entities and conflicts, as commands read and print them.
+/// Values of fields, as commands read and print them.
 extension FieldValue {
     init?(typed text: String, as kind: EntitySchema.FieldKind) {
         if text.isEmpty {

@@ -41,7 +41,8 @@ struct Groups: ParsableCommand {
             try await options.perform { client in
                 let members = try await client.people(named: people, within: options.wait.count)
                 before = Set(try client.chats(includingHidden: true).map(\.id))
-                // A refused creation stays in the queue.
+                // A refused creation stays in the queue, so no `isPerformed` is needed to detect
+                // it.
                 return QueuedChange([
                     try await client.createChat(title: title, members: members, isChannel: channel)
                 ])
@@ -194,9 +195,9 @@ extension Client {
         try await roster(of: chat).count { people.contains($0.id) }
     }
 
-    /// Returns the people whom names mean. Queries the server about unknown phone numbers.
+    /// Returns the people that `names` mean. Queries the server about unknown phone numbers.
     ///
-    /// - Parameter seconds: The time limit for the query; 0 prevents it.
+    /// - Parameter seconds: 0 prevents the queries. Other values do not limit them.
     fileprivate func people(named names: [String], within seconds: Int) async throws -> [UserID] {
         guard let me = try me() else { return [] }
         var people: [UserID] = []

@@ -162,7 +162,7 @@ struct LogOut: AsyncParsableCommand {
     @Flag(help: "Signs out even if actions still wait, and discards them.")
     var force = false
 
-    /// The time limit for notifying the server.
+    /// How long to wait for a connection and for queued actions before signing out.
     private static let patience = Duration.seconds(5)
 
     func run() async throws {
@@ -176,7 +176,8 @@ struct LogOut: AsyncParsableCommand {
         }
         if try client.isSignedIn() {
             client.start()
-            // Offline, the server cannot be notified. The token is still deleted on this device.
+            // Connects, so that `signOut` can notify the server. Offline, it only deletes the
+            // account's data on this device, including the token.
             _ = await client.telling(Self.patience) { await client.settle(within: Self.patience) }
         }
         try await client.signOut()

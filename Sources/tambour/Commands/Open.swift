@@ -56,7 +56,8 @@ struct Open: AsyncParsableCommand {
         }
     }
 
-    /// Returns the account's client. Shows the sign-in screen if no account is signed in.
+    /// Returns the account's client. Shows the sign-in screen if this device is not signed in to
+    /// the account.
     ///
     /// - Returns: nil when the user leaves the sign-in screen.
     private func signedIn(_ theme: Theme, _ options: TerminalDevice.Options) async throws -> Client?

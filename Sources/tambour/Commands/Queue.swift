@@ -121,7 +121,8 @@ struct Queue: AsyncParsableCommand {
     }
 }
 
-/// The id of an action as an argument. Most are negative, and look like options to the parser.
+/// The id of an action as an argument. Most ids are negative and would look like options to the
+/// parser; `ChatName.marked` prevents this.
 struct ActionID: ExpressibleByArgument {
     let rawValue: Int64
 
@@ -140,7 +141,7 @@ extension Client {
     /// Returns the queued and refused actions with these ids.
     ///
     /// - Parameter ids: Nil for all actions.
-    /// - Throws: `Failure` for an id that no action has.
+    /// - Throws: `Failure` for an id without such an action.
     fileprivate func actions(_ ids: [ActionID]?) throws -> [Waiting] {
         let actions = try waiting()
         guard let ids else { return actions }

@@ -69,7 +69,8 @@ struct History: AsyncParsableCommand {
         throw ExitCode(2)
     }
 
-    /// Returns how many messages are not sent; nil when all are sent.
+    /// Returns a sentence that tells how many messages wait or were refused; nil when there are
+    /// none.
     static func summary(of unsent: [HistoryRow]) -> String? {
         let refused = unsent.count {
             if case .failed = $0.state { true } else { false }
@@ -86,7 +87,7 @@ struct History: AsyncParsableCommand {
 
     /// Waits until the newest messages are on this device without a gap.
     ///
-    /// - Returns: false when the time limit passes or no account is signed in.
+    /// - Returns: false when the time limit passes or the account is signed out.
     private func fetch(_ chat: ChatID, _ client: Client) async -> Bool {
         let changes = client.changes()
         let count = count
@@ -101,7 +102,8 @@ struct History: AsyncParsableCommand {
 }
 
 extension Client {
-    /// Returns whether the newest messages are on this device without a gap. If not, requests them.
+    /// Returns whether the newest `count` messages are on this device without a gap. If not,
+    /// requests them.
     fileprivate func holdsNewest(_ count: Int, of chat: ChatID) -> Bool {
         guard let page = try? history(of: chat, .newest, count: count) else { return false }
         let isWhole = !page.rows.contains { $0.isGapAfter }

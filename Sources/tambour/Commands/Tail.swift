@@ -106,7 +106,7 @@ private struct Feed {
     /// The pending chats whose gaps are being filled.
     private var asked: Set<ChatID> = []
 
-    /// The maximum number of chats to fill at once.
+    /// The maximum number of chats whose gaps are filled at the same time.
     private static let atOnce = 8
     private static let pageSize = 200
 
@@ -128,9 +128,10 @@ private struct Feed {
         pending.formUnion(only.map { touched.intersection([$0]) } ?? touched)
     }
 
-    /// Shows the messages up to the first gap of each chat, and requests the missing ones.
+    /// Shows the new messages of each pending chat up to its first gap, and requests the missing
+    /// ones.
     ///
-    /// - Parameter show: Returns false to stop.
+    /// - Parameter show: Receives a message and its chat; returns false to stop.
     mutating func show(_ show: (HistoryRow, ChatID) throws -> Bool) throws {
         for chat in pending.sorted() {
             // A chat that is not listed is a chat that the account has left. No further messages

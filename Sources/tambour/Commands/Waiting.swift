@@ -2,13 +2,13 @@ import ArgumentParser
 import TambourClient
 import TambourProtocol
 
-/// A time limit for the server, in seconds.
+/// How long a command waits for the server, in seconds.
 struct Seconds: ExpressibleByArgument, ExpressibleByIntegerLiteral, CustomStringConvertible {
     let count: Int
 
     init(integerLiteral count: Int) { self.count = count }
 
-    /// - Returns: nil for a negative limit, and for one of more than a day.
+    /// - Returns: nil unless the text is a number of seconds from 0 to one day.
     init?(argument: String) {
         guard let count = Int(argument), (0...86_400).contains(count) else { return nil }
         self.count = count
@@ -19,7 +19,7 @@ struct Seconds: ExpressibleByArgument, ExpressibleByIntegerLiteral, CustomString
     var duration: Duration { .seconds(count) }
 }
 
-/// The account whose data a command changes, and the time limit for the server.
+/// The options of commands that change data: the account, and how long to wait for the server.
 struct ChangeOptions: ParsableArguments {
     @OptionGroup var account: AccountOptions
 
@@ -36,7 +36,8 @@ struct ChangeOptions: ParsableArguments {
     /// - Parameters:
     ///   - body: Queues the change.
     ///   - finish: Runs after the server has performed the change.
-    /// - Throws: `Failure` when the server refuses the change; `ExitCode(2)` when it still waits.
+    /// - Throws: `Failure` when the server refuses the change; `ExitCode(2)` when the change still
+    ///   waits.
     func perform(
         _ body: (Client) async throws -> QueuedChange,
         then finish: (Client) throws -> Void = { _ in }
@@ -81,7 +82,8 @@ struct ChangeOptions: ParsableArguments {
 struct QueuedChange {
     /// The ids of the queued actions.
     let actions: [OutgoingID]
-    /// Whether the change is visible in the server's data after the actions have ended.
+    /// Returns whether the account's data contains the change. Called after the actions have left
+    /// the queue.
     let isPerformed: (Client) async throws -> Bool
 
     init(
@@ -93,16 +95,16 @@ struct QueuedChange {
     }
 }
 
-/// What became of queued actions.
+/// The outcome of queued actions: how many still wait, and why one was refused.
 struct Outcome {
     /// The number of actions that still wait for the server.
     let waiting: Int
-    /// The reason why the server refused the first refused action.
+    /// The reason why the server refused the first refused action; nil if none was refused.
     let failure: String?
     private let isSignedIn: Bool
     private let isOnline: Bool
 
-    /// Whether the server has answered all actions, and the queue contains no refused one.
+    /// Whether the queue contains none of the actions, neither waiting nor refused.
     var isDone: Bool { waiting == 0 && failure == nil }
 
     init(of actions: [OutgoingID], _ client: Client) throws {
@@ -174,7 +176,7 @@ extension Client {
         return try await body()
     }
 
-    /// Explains what a command waits for, how long, and what happens at the end.
+    /// Returns a notice that tells what the command waits for, for how long, and what Ctrl-C does.
     private func waitNotice(_ rest: Duration?) -> String {
         let server = (try? server()).flatMap { $0 } ?? "the server"
         let cause =
@@ -188,13 +190,15 @@ extension Client {
         return "Waiting for \(cause)\(time). Ctrl-C stops waiting; nothing is lost."
     }
 
-    /// Waits until all actions in `outgoing` are done or refused, or no account is signed in.
+    /// Waits until all actions in `outgoing` are done or refused, the account is signed out, or the
+    /// time limit passes.
     func wait(for outgoing: [OutgoingID], within limit: Duration) async {
         let changes = changes()
         _ = await within(limit) {
             var left = outgoing[...]
             func isWaiting() -> Bool {
-                // The actions finish in roughly this order, so checking the first one is enough.
+                // The actions finish in roughly this order, so checking the first unfinished one is
+                // enough.
                 while let next = left.first, (try? self.isWaiting(next)) != true {
                     left.removeFirst()
                 }

@@ -12,7 +12,7 @@ protocol Display: AnyObject, Sendable {
     func show(_ surface: Surface)
     func repaint()
     func suspend()
-    /// - Returns: Whether the text was sent.
+    /// - Returns: Whether the text was sent to the terminal.
     func copy(_ text: String) -> Bool
     func notify(_ kind: TerminalMessage.Notification, title: String, body: String)
     /// - Parameter completion: Receives the new text; nil if the editor failed.

@@ -1,4 +1,4 @@
-/// The actions that keys can be bound to. `preferences.json` and `tambour keys` use these names.
+/// The actions that keys can be bound to. `preferences.json` and `tambour keys` use the raw values.
 ///
 /// The following keys are fixed and not listed here: Esc, Enter, Tab and the digits; the readline
 /// keys of the input line; and the letters of panels, which each panel shows in its lower border.
@@ -53,7 +53,7 @@ enum KeyAction: String, CaseIterable, Sendable {
     /// The part of the screen in which the keys of an action apply.
     enum Scope: Sendable {
         case always
-        /// Everywhere but in panels and questions.
+        /// Outside of panels and questions.
         case chat
         /// In the input line.
         case line

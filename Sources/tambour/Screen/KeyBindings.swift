@@ -1,16 +1,16 @@
 import TambourProtocol
 import TerminalKit
 
-/// The bindings of keys to actions: the keys that the user has chosen, and the default keys of
+/// The bindings of keys to actions: the keys that the user has chosen, and the default keys of the
 /// other actions (`KeyAction.usualKeys`).
 struct KeyBindings: Sendable {
     private var bindings: [(action: KeyAction, keys: [KeyPress])] = []
-    /// Errors in the chosen keys. An action with an error keeps its default keys, unless another
-    /// action has chosen them.
+    /// Errors in the chosen keys. An action with an error keeps its default keys, unless the user
+    /// has chosen those for another action.
     private(set) var mistakes: [String] = []
 
-    /// - Parameter chosen: Keys by the names of actions, separated by spaces. An example is the
-    ///   entry `"next-unread": "Ctrl-n F5"`. An empty text leaves the action without a key.
+    /// - Parameter chosen: For the name of an action, its keys, separated by spaces, such as
+    ///   `"next-unread": "Ctrl-n F5"`. An empty text leaves the action without a key.
     init(_ chosen: [String: String] = [:]) {
         var kept: [KeyAction: [KeyPress]] = [:]
         for (name, text) in chosen.sorted(by: { $0.key < $1.key }) {
@@ -50,7 +50,7 @@ struct KeyBindings: Sendable {
         init(_ text: String) { self.text = text }
     }
 
-    /// Chosen keys win over default keys.
+    /// Binds the chosen keys, and the default keys that do not collide with them.
     private mutating func fill(_ chosen: [KeyAction: [KeyPress]]) {
         bindings = KeyAction.allCases.map { action in
             let keys =
@@ -85,7 +85,7 @@ struct KeyBindings: Sendable {
         action.usualKeys.split(separator: " ").compactMap { KeyPress(name: String($0)) }
     }
 
-    /// Returns the action of a key, or of the Latin key in the same place.
+    /// Returns the action of a key, or else of the Latin key in the same place of the keyboard.
     func action(of press: KeyPress, in scope: KeyAction.Scope) -> KeyAction? {
         let press = press.withoutTypedShift
         return bound(press, in: scope) ?? bound(press.onLatinKeyboard, in: scope)

@@ -57,8 +57,8 @@ enum Links {
     /// Removes trailing punctuation that belongs to the surrounding sentence.
     private static func trimmed(_ address: Substring) -> Substring {
         var address = address
-        // Checked once, because the loop never removes an opening bracket, and there may be
-        // thousands of closing brackets.
+        // Checked once, not for each closing bracket, of which there may be thousands. The loop
+        // never removes an opening bracket.
         let isOpened = address.contains("(")
         while let last = address.last {
             let isClosing = last == ")" && !isOpened

@@ -3,25 +3,26 @@ import TambourProtocol
 
 /// Formatting as users write it: `**strong**`, `_emphasized_` or `*emphasized*`, `__underlined__`,
 /// `~~struck~~`, `` `code` ``, fences of three backticks, `[text](address)`, `> quote` and
-/// `# heading`. A backslash takes the meaning from the next character.
+/// `# heading`. A backslash removes the special meaning of the next character.
 ///
 /// Characters that belong to no formatting stay as they are, such as in `2 * 3 * 4`, `snake_case`
-/// and addresses. Reading takes time in proportion to the text.
+/// and addresses. Parsing takes time proportional to the length of the text.
 struct Markdown: Equatable {
     /// The text without the markup.
     var text = ""
-    /// At most `MessageSpan.most`, ordered by their starts, longer spans first.
+    /// At most `MessageSpan.most`, ordered by their starts; of spans with the same start, longer
+    /// ones come first.
     var spans: [MessageSpan] = []
 
     init(_ source: String) {
         var reader = MarkdownReader(Array(source))
         (text, spans) = reader.read()
-        // If the source has no text but marks, the marks are the text.
+        // If the source consists of marks alone, the marks are the text.
         if text.allSatisfy(\.isWhitespace) { (text, spans) = (source, []) }
     }
 
-    /// Returns the source of a formatted text, in which unknown and overlapping formatting is left
-    /// out.
+    /// Returns the source of a formatted text. Formatting that the notation cannot express, such as
+    /// mentions and partly overlapping spans, is left out.
     static func source(of text: String, _ spans: [MessageSpan]) -> String {
         let plain = MarkdownWriter(text, spans, escapes: false).write()
         let read = Markdown(plain)
@@ -55,11 +56,13 @@ extension MessageSpan.Style {
 private struct MarkdownReader {
     private enum Piece {
         case character(Character)
-        /// A mark; its partner is the index of the piece that closes or opens it.
+        /// A mark. `partner` is the index of the piece that closes or opens it; a mark without one
+        /// is text.
         case mark(String, partner: Int?)
         /// The end of a link, with its address.
         case linkEnd(String, partner: Int)
-        /// A range of pieces that begins or ends here without a mark.
+        /// The start of formatting whose marks are not among the pieces: a quote, a heading or
+        /// code. `end` ends it.
         case start(MessageSpan.Style)
         case end
     }
@@ -67,9 +70,9 @@ private struct MarkdownReader {
     private let source: [Character]
     private var place = 0
     private var pieces: [Piece] = []
-    /// The open marks of this paragraph, as indices of pieces; each mark at most once.
+    /// The open marks of this paragraph, as indices of pieces; at most one of each kind.
     private var open: [Int] = []
-    /// Whether no fence closes after the current place.
+    /// Whether no closing fence follows the current place.
     private var hasNoFence = false
     private var isInQuote = false
     private var isInHeading = false
@@ -125,7 +128,7 @@ private struct MarkdownReader {
         }
     }
 
-    /// Returns the start of the fence that closes the one at the current place.
+    /// Returns the start of the fence that closes the one at the current place; nil without either.
     private mutating func fence() -> Int? {
         guard !hasNoFence, has("```", at: place) else { return nil }
         var line = place
@@ -147,7 +150,7 @@ private struct MarkdownReader {
         if isLast, isInQuote { pieces.append(.end) }
     }
 
-    /// Ends the quote before the line break, which belongs to no line.
+    /// Ends the quote before the line break that precedes the current line.
     private mutating func closeQuote() {
         pieces.insert(.end, at: pieces.count - 1)
     }
@@ -167,7 +170,7 @@ private struct MarkdownReader {
         case "`":
             let end = source[(place + 1)...].firstIndex { $0 == "`" || $0.isNewline }
             guard let end, source[end] == "`", end > place + 1 else {
-                // A run of backticks, and a backtick without a partner, are characters.
+                // A run of backticks, or a backtick without a partner, is plain text.
                 return take(source[place...].prefix { $0 == "`" }.count)
             }
             pieces.append(.start(.monospaced))
@@ -189,7 +192,7 @@ private struct MarkdownReader {
         }
     }
 
-    /// Takes characters as they are.
+    /// Appends the next characters unchanged.
     private mutating func take(_ count: Int) {
         pieces += source[place..<place + count].map { .character($0) }
         place += count
@@ -297,7 +300,8 @@ private struct MarkdownWriter {
         units = Array(text.utf16)
         self.escapes = escapes
         var kept: [MessageSpan] = []
-        // Outer spans come first, so each span is within all open ones or outside of them.
+        // Outer spans come first. A span is kept only if each kept one ends before it or contains
+        // it.
         for span in spans.sorted(by: {
             ($0.range.lowerBound, -$0.range.upperBound)
                 < ($1.range.lowerBound, -$1.range.upperBound)

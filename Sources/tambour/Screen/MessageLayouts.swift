@@ -10,7 +10,8 @@ final class MessageLayouts {
         let quote: (sender: String, text: String)?
         let body: TextLayout?
         let footer: String
-        /// The delivery state, at the right end of the first line; empty if the header shows it.
+        /// The delivery state and the edit mark, at the right end of the first line; empty if the
+        /// header shows them.
         var note = ""
 
         struct Header {
@@ -33,7 +34,7 @@ final class MessageLayouts {
         let words: [String]
     }
 
-    /// All inputs of the lines of a pane.
+    /// Everything that determines the lines of a pane.
     struct LinesKey: Equatable {
         let rows: [HistoryRow]
         let width: Int
@@ -48,8 +49,8 @@ final class MessageLayouts {
     private var days: [Int64: String] = [:]
     private static let kept = 1_000
 
-    /// Returns the lines of a pane. Computes them only when the key has changed, not on every key
-    /// press.
+    /// Returns the lines of a pane. Calls `make` only if `key` differs from that of the last call,
+    /// which spares a layout at every keystroke.
     func lines(_ key: LinesKey, make: () -> [ScreenView.Line]) -> [ScreenView.Line] {
         if let lastLines, lastLines.key == key { return lastLines.lines }
         let lines = make()
@@ -59,8 +60,8 @@ final class MessageLayouts {
 
     /// Returns the day of a time, as `2026-11-23`.
     func day(of timeMs: Int64) -> String {
-        // UTC offsets are multiples of fifteen minutes, so all times of a quarter of an hour have
-        // the same local day.
+        // UTC offsets are multiples of fifteen minutes, so all times within the same quarter of an
+        // hour are on the same local day.
         let quarter = timeMs / 900_000
         if let day = days[quarter] { return day }
         let day = String(clock(timeMs).prefix(10))

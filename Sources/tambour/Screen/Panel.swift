@@ -25,8 +25,8 @@ struct Panel {
         /// The scheduled messages of a chat.
         case scheduled(ChatID)
         case reactions(MessageID, in: ChatID)
-        /// The thread of a message. It was opened from the row of the message itself, or of an
-        /// unsent reply to the message.
+        /// The thread of a message. `from` is the row on which the user opened it: that of the
+        /// message, or of an unsent reply to it.
         case thread(of: MessageID, from: HistoryRow.ID, in: ChatID)
 
         var isSearch: Bool {
@@ -90,7 +90,7 @@ struct Panel {
     var remark = ""
     /// Whether the first contents are still being read or requested.
     private(set) var isLoading = false
-    /// The keys of this panel in addition to Enter and Esc.
+    /// The keys of this panel and their meanings, shown in its lower border.
     let keys: String
 
     /// All items before filtering, for panels that filter their own items.
@@ -112,7 +112,7 @@ struct Panel {
         isLoading = true
     }
 
-    /// Takes the contents: all items, and the state of the list.
+    /// Sets the contents: all items, and the state of the list.
     mutating func fill(_ items: [Item], remark: String) {
         all = items
         self.remark = remark

@@ -47,10 +47,10 @@ final class PreferencesFile: @unchecked Sendable {
         }
     }
 
-    /// Changes a preference and writes it to the file. Other members of the file stay.
+    /// Changes a preference and writes it to the file. Other members of the JSON object stay.
     ///
-    /// - Returns: The reason why the file was not written; nil on success. Without the file, the
-    ///   change lasts only until the program ends.
+    /// - Returns: The reason why the file was not written; nil on success or without a path. A
+    ///   change that was not written lasts until the program ends.
     func change(_ member: WritableKeyPath<Preferences, String?>, to text: String) -> String? {
         value[keyPath: member] = text
         guard let path else { return nil }

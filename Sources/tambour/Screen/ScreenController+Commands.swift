@@ -52,7 +52,7 @@ extension ScreenController {
         end(0)
     }
 
-    /// Commands for the open chat.
+    /// Runs a command for the open chat.
     private func chatCommand(_ name: String, _ rest: String) {
         guard ScreenCommand.all.contains(where: { $0.name == name }) else {
             state.notice = (
@@ -187,7 +187,8 @@ extension ScreenController {
             )
             guard await client.settle(within: .seconds(5)) else { return ChatID?.none }
             if let reason = try client.waiting().first(where: { $0.id == made })?.failure {
-                // The command returns to the input line for a retry, so the queue drops the chat.
+                // The refused command returns to the input line, so the queue must not keep the
+                // creation as well.
                 try await client.cancel(made)
                 throw Failure("\(title) was not made: \(reason)")
             }

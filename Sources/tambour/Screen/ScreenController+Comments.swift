@@ -8,7 +8,7 @@ extension ScreenController {
     /// The chat commands that also work in comments.
     static let commandsInComments: Set<String> = ["comments", "date", "links", "open", "thread"]
 
-    /// - Parameter row: nil without a message.
+    /// - Parameter row: The row of the post; nil when the chat shows no message.
     func openComments(on row: HistoryRow?) {
         guard state.comments == nil else {
             let hint = state.keys.hint(.thread, "shows the answers to one", before: "; ")

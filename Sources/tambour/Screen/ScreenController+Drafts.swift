@@ -54,7 +54,7 @@ extension ScreenController {
 
     /// Sends the line and discards the draft with which the line began.
     ///
-    /// - Parameter sent: The contents of the line.
+    /// - Parameter sent: The contents of the line, restored if the message cannot be stored.
     func discardDraft(
         in chat: ChatID,
         bySending sent: Client.Draft,
@@ -95,7 +95,7 @@ extension ScreenController {
         takeDraft()
     }
 
-    /// Marks the line as not stored, so that no older draft replaces it.
+    /// Marks the line as not stored, so that it counts as changed, and no older draft replaces it.
     private func notStored(
         _ generation: Int,
         _ lost: Client.Draft,
@@ -111,7 +111,8 @@ extension ScreenController {
 
     // MARK: - Showing
 
-    /// Stores the text in the input line of the open chat, so that it can be restored later.
+    /// Stores the open chat's draft, and keeps an unfinished edit in memory, before another chat
+    /// opens.
     func leaveLine() {
         keepDraft()
         guard let chat = state.open else { return }
@@ -124,7 +125,7 @@ extension ScreenController {
         }
     }
 
-    /// Shows the draft of a chat when the chat opens.
+    /// Shows the draft of a chat that opens, or resumes an unfinished edit.
     func arriveAtLine(of chat: ChatID) {
         writing.generation += 1
         writing.underCommand = nil

@@ -7,7 +7,7 @@ extension ScreenController {
     /// The title of the list without a folder.
     private static let allChats = "All chats"
 
-    /// Handles `/folder` and the commands whose names begin with it.
+    /// Handles `/folder` and the commands that begin with `/folder-`.
     func folderCommand(_ name: String, _ rest: String) {
         switch name {
         case "folder":
@@ -37,7 +37,8 @@ extension ScreenController {
         }
     }
 
-    /// Returns the folder with a name, or else the only folder whose name begins with it.
+    /// Returns the folder with a name, or else the only folder whose title begins with the name.
+    /// Tells the user if there is none.
     private func folder(named name: String) -> ChatFolder? {
         let wanted = FoldedText(name)
         let similar = state.folders.filter { FoldedText($0.title).hasPrefix(wanted) }
@@ -50,7 +51,7 @@ extension ScreenController {
         return found
     }
 
-    /// Returns the folder of a name; without a name, the folder that the list shows.
+    /// Returns the folder with a name, or, if the name is empty, the folder that the list shows.
     private func shownFolder(orNamed name: String) -> ChatFolder? {
         guard name.isEmpty else { return folder(named: name) }
         guard let shown = state.shownFolder else {
@@ -60,7 +61,7 @@ extension ScreenController {
         return shown
     }
 
-    /// Shows a folder in the list; nil for all chats.
+    /// Makes the list show a folder, or all chats for nil.
     func showFolder(_ id: ChatFolder.ID?) {
         state.folder = id
         loading.stale.folders = true
@@ -120,7 +121,7 @@ extension ScreenController {
         state.panel?.selected = shown.map { $0 + 1 } ?? 0
     }
 
-    /// Shows the current folders. They change while the panel is open.
+    /// Fills the panel with the current folders, which may change while it is open.
     func fillFolders() {
         let unread = state.chats.loudUnread
         let all = Panel.Item(
@@ -181,7 +182,7 @@ extension ScreenState {
     /// The folder that the list shows; nil for all chats.
     var shownFolder: ChatFolder? { folders.first { $0.id == folder } }
 
-    /// The chats of the list: those of the shown folder.
+    /// The chats that the list shows: those of the shown folder, or all.
     var shownChats: [ChatSummary] { shownFolder.map { chats(in: $0) } ?? chats }
 
     func chats(in folder: ChatFolder) -> [ChatSummary] {

@@ -4,7 +4,7 @@ import TerminalKit
 
 /// Joining groups and channels, and inviting others to them.
 extension ScreenController {
-    /// Shows the group or channel of a link and asks whether to join it.
+    /// Opens the group or channel of a link. Asks a user who is not a member whether to join it.
     func join(_ link: String) {
         fetch {
             try await $0.lookUp(link)
@@ -108,7 +108,8 @@ extension ScreenController {
         }
     }
 
-    /// Returns the meaning of an option; nil for an option without effect in this kind of chat.
+    /// Returns the meaning of an option; nil for an unknown option, and for one without effect in
+    /// this kind of chat.
     private static func words(for option: String, isChannel: Bool) -> String? {
         switch option {
         case "ALL_CAN_PIN_MESSAGE": isChannel ? nil : "Every member may pin messages"

@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Dispatches keys by focus.
+/// Dispatches input to the part of the screen that has the focus.
 extension ScreenController {
     func handle(_ event: InputEvent) {
         switch event {
@@ -36,7 +36,7 @@ extension ScreenController {
     }
 
     /// Opens the chat or selects the item under the mouse. A click on the selected item of a panel
-    /// is like Enter.
+    /// acts like Enter.
     private func click(at position: TerminalKit.Position) {
         state.notice = nil
         switch seen.target(at: position) {
@@ -153,7 +153,7 @@ extension ScreenController {
         show(prompt)
     }
 
-    /// Asks the user to confirm an irreversible action.
+    /// Asks the user to confirm an action, and runs `answer` after a yes.
     func confirm(_ question: String, then answer: @escaping (ScreenController) -> Void) {
         show(
             Prompt(question: "\(question) (y/n)", isYesOrNo: true) { screen, _ in

@@ -234,7 +234,7 @@ extension ScreenController {
         (other.lastEventMs, line.id) < (line.lastEventMs, other.id)
     }
 
-    /// Alerts the user to new messages in chats that are not on a visible screen.
+    /// Alerts the user to new messages in an unmuted chat, unless the user is looking at the chat.
     private func tellNews(since before: [ChatSummary], of read: Loading.Read) {
         let kind = preferences.value.notification
         guard kind != .none, state.connection == .online else { return }
@@ -277,7 +277,7 @@ extension ScreenController {
                 state.selected = page.rows.first { $0.message == anchor }?.id
             }
         } else if let bottom {
-            // When messages appear above or below, the text being read stays in place.
+            // Keeps the text being read in place when messages appear above or below it.
             state.scroll = view.scroll(of: state, width, keeping: bottom) ?? state.scroll
         }
     }

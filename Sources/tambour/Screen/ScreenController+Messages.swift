@@ -49,7 +49,7 @@ extension ScreenController {
         }
     }
 
-    /// Handles actions on messages that the server has stored.
+    /// Handles actions that need a message stored on the server.
     private func handleSent(_ action: KeyAction, _ row: HistoryRow, _ open: ChatID) {
         guard let message = row.message else {
             state.notice = ("it is not sent yet", true)
@@ -122,7 +122,7 @@ extension ScreenController {
         let width = paneWidth
         state.scroll = view.scroll(of: state, width, revealing: rows[next].id, in: seen.paneRows)
         isGoingBack = step < 0
-        // Near the start of the loaded messages, loads more messages.
+        // Near the start of the loaded messages, loads older ones.
         if next < 5, !state.isStart, let first = rows.first?.message, anchor != first {
             anchor = first
             loadHistory()

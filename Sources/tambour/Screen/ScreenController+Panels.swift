@@ -65,7 +65,7 @@ extension ScreenController {
         }
     }
 
-    /// Handles Enter.
+    /// Handles Enter in a panel.
     private func choose(_ panel: Panel) {
         if case .search = panel.kind { return chooseHit(panel) }
         guard let item = panel.selectedItem else { return }
@@ -110,7 +110,8 @@ extension ScreenController {
         }
     }
 
-    /// Handles keys of one kind of panel: letters, or Alt and a letter in a panel with a query.
+    /// Handles the keys of the panel's own actions: letters, or Alt and a letter in a panel with a
+    /// query.
     ///
     /// - Returns: Whether the panel consumed the key.
     private func act(_ press: KeyPress, in panel: Panel) -> Bool {
@@ -349,7 +350,7 @@ extension Client.Found {
 }
 
 extension Client.Waiting {
-    /// The outgoing item as a panel item.
+    /// The queued action as a panel item.
     var item: Panel.Item {
         let what =
             switch kind {

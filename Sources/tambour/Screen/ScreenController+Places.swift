@@ -50,7 +50,7 @@ extension ScreenController {
         state.typing = nil
         state.suggestions = nil
         if state.focus == .messages { state.focus = .input }
-        // At the start, the list is not read yet.
+        // When the program starts, the list is not read yet.
         let summary = state.openChat ?? (try? client.chat(chat))
         let isUnread = (summary?.unread ?? 0) > 0
         state.newAfterMs = isUnread ? try? client.readMark(of: chat) : nil

@@ -28,7 +28,7 @@ extension ScreenController {
         fillPoll()
     }
 
-    /// Shows the current votes. They change while the panel is open.
+    /// Fills the panel with the current votes, which may change while it is open.
     func fillPoll() {
         guard case .poll(let message, _)? = state.panel?.kind, let kind = state.panel?.kind,
             let poll = state.rows.first(where: { $0.message == message })?.poll
@@ -62,7 +62,7 @@ extension ScreenController {
 }
 
 extension Poll {
-    /// The poll as part of a message.
+    /// The poll in lines of text, for the message that contains it.
     var text: String {
         let lines = answers.map { answer in
             "\(answer.isChosen ? "●" : "○") \(answer.text)  \(answer.votes)"

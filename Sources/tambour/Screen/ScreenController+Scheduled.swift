@@ -3,7 +3,7 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Scheduled messages: writing them, and the list of those of the open chat.
+/// Scheduled messages: writing them, and listing those in the open chat.
 extension ScreenController {
     /// Schedules a message.
     ///
@@ -57,7 +57,8 @@ extension ScreenController {
         }
     }
 
-    /// Shows a line again that could not be stored, unless the user has written something else.
+    /// Puts a line that could not be stored back into the input line, unless the user has written
+    /// something else.
     private func restore(_ line: String, _ intent: ScreenState.Intent, in chat: ChatID) {
         guard state.open == chat, state.input.isEmpty, state.intent == .new else { return }
         state.input.setText(line)
@@ -78,7 +79,7 @@ extension ScreenController {
         loadHistory()
     }
 
-    /// Shows the current list. It changes while the panel is open.
+    /// Fills the panel with the current list, which may change while it is open.
     func fillScheduled() {
         guard case .scheduled(let chat)? = state.panel?.kind, chat == state.open else { return }
         let remark = state.scheduled.isEmpty ? "nothing is scheduled: /later 18:30 TEXT" : ""
@@ -138,9 +139,9 @@ extension ScreenController {
         }
     }
 
-    /// Changes the text of a scheduled message to that of the line.
+    /// Replaces the text of a scheduled message, and ends the edit.
     ///
-    /// - Parameter source: the text as written in the line.
+    /// - Parameter source: the text as typed, to restore it if the change cannot be stored.
     func changeScheduled(
         _ id: ScheduledMessage.ID,
         in chat: ChatID,

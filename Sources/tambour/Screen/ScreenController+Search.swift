@@ -43,7 +43,8 @@ extension ScreenController {
         }
     }
 
-    /// The server cannot search comments.
+    /// Returns whether the server can be queried: only online, and not about comments, which it
+    /// cannot search.
     private func canAskServer(in chat: ChatID?) -> Bool {
         state.connection == .online && (chat == nil || chat != state.comments?.id)
     }

@@ -3,7 +3,7 @@ import TambourProtocol
 
 /// The thread of a message: the messages it replies to, and all replies.
 extension ScreenController {
-    /// - Parameter row: nil without a message.
+    /// - Parameter row: The row of a message; nil when the chat shows no message.
     func openThread(of row: HistoryRow?) {
         guard let open = state.open, let row, row.event == nil else {
             state.notice = ("there is no message here", true)
@@ -60,7 +60,8 @@ extension MessageThread.Entry {
 
     /// Returns the entry as a panel item.
     ///
-    /// - Parameter isOpenedOn: Whether the thread was opened from this entry.
+    /// - Parameter isOpenedOn: Whether the user opened the thread on this entry. The item then says
+    ///   so.
     fileprivate func item(in chat: ChatID, isOpenedOn: Bool) -> Panel.Item {
         var item = Panel.Item(title: "", target: .entry(id, message, in: chat))
         item.indent = min(depth, Self.deepest) * Self.step

@@ -33,11 +33,12 @@ extension ScreenController {
         switch state.input.handle(press) {
         case .submitted(let text):
             state.suggestions = nil
-            // A line that cannot be sent stays, and the user can change it.
+            // A line that cannot be sent stays in place, so that the user can change it.
             if !submit(text) { state.input = before } else { endCommand() }
         case .limitReached: tellLimit(of: state.input)
         case .handled:
-            // A second slash is not a command: it restores the draft and is typed into it.
+            // The user has erased the command, or typed a second slash, which begins no command.
+            // The draft returns, and a typed slash is inserted into it.
             if state.input.isEmpty || state.input.text == "//", endCommand() {
                 if press == KeyPress(.character("/")) { _ = state.input.handle(press) }
             }
@@ -131,7 +132,7 @@ extension ScreenController {
         _ = state.input.complete(token, with: emoji)
     }
 
-    /// Finds people of a chat who can be mentioned, on this device: the partner, or the recent
+    /// Looks up, on this device, who can be mentioned in a chat: the partner, or the recent
     /// senders.
     func learnWhoWrote(in chat: ChatID) {
         guard let me else { return }

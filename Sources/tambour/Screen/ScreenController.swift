@@ -6,8 +6,8 @@ import TerminalKit
 
 /// The full-screen client. Keys and changes update the state, and each new state is drawn.
 ///
-/// Each extension covers one area. `@unchecked Sendable`: all mutable state is used on the queue
-/// only, which the display checks.
+/// Each extension covers one area. `@unchecked Sendable`: all mutable state is used on `queue`
+/// only; the display checks this.
 final class ScreenController: @unchecked Sendable {
     let client: Client
     let queue = DispatchQueue(label: "tambour.screen")
@@ -29,16 +29,17 @@ final class ScreenController: @unchecked Sendable {
     var hitIndex = 0
     /// Counts the requests of panels. A reply to an outdated request is dropped.
     var panelGeneration = 0
-    /// The people who can be mentioned, by chat, for the chats with a finished lookup.
+    /// The names of the people who can be mentioned, by chat. A chat has no entry until a lookup
+    /// finds somebody.
     var nameable: [ChatID: [UserID: String]] = [:]
     /// Groups whose members were requested from the server.
     var rosters: Set<ChatID> = []
     var writing = Writing()
     /// The command that is being handled; requests made meanwhile belong to it.
     var commandUnderWay: CommandUnderWay?
-    /// The chat that was last reported to the library.
+    /// The open chat when the library was last told what is on the screen.
     private var lookedAt: ChatID?
-    /// Whether the user is looking at this terminal, if the terminal reports focus.
+    /// Whether the terminal has the focus; always true if the terminal does not report focus.
     var isLookedAt = true
     var lastNotice = ContinuousClock.now - .seconds(60)
     var lastTyping = ContinuousClock.now - .seconds(60)
@@ -54,7 +55,7 @@ final class ScreenController: @unchecked Sendable {
     private var listening: [Task<Void, Never>] = []
     private var onEnd: ((Int32) -> Void)?
 
-    /// The line of a command, and the chat that was open.
+    /// The line of a command, and the chat that was open when the user entered it.
     struct CommandUnderWay {
         let line: String
         let chat: ChatID?
@@ -64,7 +65,7 @@ final class ScreenController: @unchecked Sendable {
     typealias Delay =
         @Sendable (Duration, DispatchQueue, @escaping @Sendable () -> Void) -> Void
 
-    /// The time limit for the store to finish the user's requests at the end.
+    /// How long `end` waits until the user's last requests are stored.
     private static let patience = Duration.seconds(5)
 
     init(
@@ -145,7 +146,8 @@ final class ScreenController: @unchecked Sendable {
         for task in listening { task.cancel() }
         display?.stop()
         keepDraft()
-        // Stores all requests before the client stops, unless the store hangs.
+        // The client stops only after all requests are stored, or after a time limit if the store
+        // hangs.
         wishes.finish { [self] in later { $0.conclude(code) } }
         after(Self.patience) { $0.conclude(code) }
     }
@@ -226,7 +228,8 @@ final class ScreenController: @unchecked Sendable {
             let (surface, seen) = view.draw(state, display.size)
             if seen.paneRows > 0 { state.scroll = seen.scroll }
             display.show(surface)
-            // A newly opened chat may have no message on this device, so opening it counts, too.
+            // A newly opened chat may have no message on this device, so opening it is reported,
+            // too.
             let isOther = seen.messages != self.seen.messages || state.open != lookedAt
             self.seen = seen
             if isOther { look() }
@@ -242,7 +245,8 @@ final class ScreenController: @unchecked Sendable {
         state.scroll = view.scroll(of: state, scrolledWidth, keeping: bottom) ?? state.scroll
     }
 
-    /// Reports to the library which messages are on the screen, and marks visible messages as read.
+    /// Reports to the library which messages are on the screen. At the newest messages, marks them
+    /// as read if the terminal has the focus.
     private func look() {
         lookedAt = state.open
         guard let open = state.open else { return }
@@ -264,7 +268,7 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// Marks unread messages as read when the user returns to the terminal.
+    /// Marks visible messages as read when the user returns to the terminal.
     func lookAgain() { look() }
 
     // MARK: - Running work
@@ -281,7 +285,7 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` after all earlier requests. Shows an error to the user.
+    /// Runs `body` after all earlier requests have ended, and shows its error to the user.
     func perform(_ body: @escaping @Sendable (Client) async throws -> Void) {
         let (client, command) = (client, commandUnderWay)
         wishes.add { [weak self] in
@@ -313,9 +317,9 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// Shows why a request failed, also in the panel that waits for its result. If a command made
-    /// the request, the command returns to the line. Otherwise the user, who expects to be in
-    /// another chat, might send the next line to the chat that the command should have left.
+    /// Shows why a request failed, also in the panel that waits for its result. A command that made
+    /// the request returns to the line: a user who expects the command to have opened another chat
+    /// must not send the next text to the wrong chat.
     private func refuse(
         _ reason: String,
         _ command: CommandUnderWay?,

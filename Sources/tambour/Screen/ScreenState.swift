@@ -35,7 +35,7 @@ struct ScreenState {
     var folders: [ChatFolder] = []
     /// The folder that the list shows; nil for all chats.
     var folder: ChatFolder.ID?
-    /// The contacts, known while a folder contains all of them.
+    /// The contacts, read only if some folder contains all of them.
     var contacts: Set<UserID> = []
     var open: ChatID?
     /// The title of an open chat outside of the list, for example of a chat without messages.
@@ -51,14 +51,14 @@ struct ScreenState {
     var isGapBefore = false
     var isStart = false
     var isEnd = true
-    /// The read position at the opening of the chat, in Unix milliseconds; nil if there was no
-    /// unread message.
+    /// The read mark when the chat was opened, in Unix milliseconds; nil if there was no unread
+    /// message.
     var newAfterMs: Int64?
     /// The number of lines between the bottom of the pane and the end of `rows`. At 0, the pane
     /// follows new messages.
     var scroll = 0
     var selected: HistoryRow.ID?
-    /// Folded beginnings of words from a search, to be highlighted in messages.
+    /// Beginnings of words from the last search, which are highlighted in messages.
     var words: [String] = []
     var focus = Focus.input
     var intent = Intent.new
@@ -76,7 +76,7 @@ struct ScreenState {
     var notice: (text: String, isError: Bool)?
     /// The first visible line of the help; nil while the help is closed.
     var help: Int?
-    /// The packets of the last minutes, oldest first; nil while the packet view is closed.
+    /// The last packets, at most 200, oldest first; nil while the packet view is closed.
     var frames: [FrameTap]?
     var theme = Theme.dark
     var keys = KeyBindings()
@@ -89,7 +89,8 @@ struct ScreenState {
     /// Whether the account is no longer in the open chat.
     var isOpenGone: Bool { openChat?.isGone == true }
 
-    /// The effect of Enter on a line longer than a message; nil for shorter lines and commands.
+    /// A hint for a line longer than a message: how many messages Enter sends, or how much an edit
+    /// is too long. nil for shorter lines and commands.
     var lengthHint: String? {
         let line = input.text
         guard !Writing.isCommand(line) else { return nil }
@@ -112,7 +113,7 @@ struct ScreenState {
 struct Prompt {
     let question: String
     var editor = LineEditor(limit: 4_000)
-    /// Whether a single key answers: y means yes, any other key means no.
+    /// Whether a single key answers: y means yes, n and Esc mean no. Other keys are ignored.
     var isYesOrNo = false
     /// Whether the answer is a secret, which the screen does not show.
     var isSecret = false

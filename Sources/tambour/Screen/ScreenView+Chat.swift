@@ -54,7 +54,7 @@ extension ScreenView {
         editor.width = Self.inputWidth(of: surface.size.columns)
         let layout = editor.layout()
         let cursor = layout.position(of: editor.cursor)
-        // Leaves room above for at least a rule and a row.
+        // Leaves room above the input line for at least a rule and a row.
         let height = min(Self.inputRows, layout.lines.count, max(1, area.rows - 2))
         var box = area.takeBottom(height)
         if case .reply(_, let quote) = state.intent {

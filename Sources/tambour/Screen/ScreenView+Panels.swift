@@ -92,8 +92,8 @@ extension ScreenView {
         _ whole: Rect,
         _ seen: inout Seen
     ) {
-        // On a small screen, the panel fills the whole width. A visible strip beside it would only
-        // confuse.
+        // On a narrow screen, a large panel fills the whole width. A visible strip beside it would
+        // only confuse.
         let margin = whole.columns < 120 && panel.isLarge ? 0 : 4
         let columns = max(0, min(panel.isLarge ? 100 : 54, whole.columns - margin))
         let rows = max(0, min(panel.isLarge ? 40 : 16, whole.rows - (margin == 0 ? 1 : 3)))
@@ -203,7 +203,7 @@ extension ScreenView {
         if isSelected { surface.restyle(area, with: theme[.selection]) }
     }
 
-    /// Draws a line editor in one row. The text before the cursor stays visible.
+    /// Draws a line editor in one row. The text directly before the cursor stays visible.
     func drawLine(
         _ editor: LineEditor,
         prompt: String,

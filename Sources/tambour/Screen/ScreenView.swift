@@ -6,31 +6,32 @@ import TerminalKit
 struct ScreenView {
     let layouts: MessageLayouts
 
-    /// The width below which only one pane has room.
+    /// The screen width, in columns, below which only one pane has room.
     private static let narrow = 70
-    /// The maximum width of text. Longer lines are hard to read.
+    /// The maximum width of text in columns. Longer lines are hard to read.
     private static let widestText = 84
 
     private static func listWidth(of columns: Int) -> Int { min(40, max(28, columns / 5)) }
 
-    /// Returns the columns of the list and its border on a screen of the given width; 0 if only one
-    /// pane has room.
+    /// Returns the number of columns of the list and its border on a screen of the given width; 0
+    /// if only one pane has room.
     static func listColumns(of columns: Int) -> Int {
         columns >= narrow ? listWidth(of: columns) + 1 : 0
     }
 
-    /// Returns the columns for messages on a screen of the given width.
+    /// Returns the number of columns for messages on a screen of the given width.
     static func textWidth(of columns: Int) -> Int {
         min(widestText, columns - listColumns(of: columns) - 1)
     }
 
-    /// Returns the columns for the input line on a screen of the given width. Its mark uses two
-    /// columns.
+    /// Returns the number of columns for the text of the input line on a screen of the given width.
+    /// The mark before the text uses two more.
     static func inputWidth(of columns: Int) -> Int {
         max(1, columns - listColumns(of: columns) - 2)
     }
 
-    /// Properties of the drawn screen, used for scrolling and for fetching missing messages.
+    /// Properties of the drawn screen, used for scrolling, for clicks and for fetching missing
+    /// messages.
     struct Seen {
         var messages: [MessageID] = []
         var rowsOnScreen = 0
@@ -135,7 +136,7 @@ struct ScreenView {
         }
     }
 
-    /// Draws the title of the list, which a click changes.
+    /// Draws the title of the list: the shown folder. A click on it opens the panel of folders.
     private func draw(
         _ folder: ChatFolder,
         _ state: ScreenState,

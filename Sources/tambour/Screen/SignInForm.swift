@@ -2,11 +2,11 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// The form for signing in, shown while no account exists.
+/// The form for signing in, shown while this device is not signed in to the account.
 struct SignInForm {
     enum Step: Equatable {
         case address
-        /// The server takes only invited people.
+        /// Asks for an invitation, because the server takes only invited people.
         case invitation
         case code(digits: Int)
         case name
@@ -25,7 +25,7 @@ struct SignInForm {
     private(set) var step = Step.address
     private(set) var fields: [Field]
     private(set) var focused = 0
-    /// The request in progress. Until it ends, only Esc and Ctrl-Q work.
+    /// The request in progress. Until it ends, the form takes no input; Esc cancels the request.
     var working: String?
     var error: String?
     /// Who may create an account on the server.
@@ -122,7 +122,7 @@ struct SignInForm {
         }
     }
 
-    /// - Returns: Whether all fields were filled in and submitted.
+    /// - Returns: Whether the user submitted the form with all required fields filled in.
     mutating func handle(_ press: KeyPress) -> Bool {
         guard !fields.isEmpty else { return false }
         error = nil
@@ -151,7 +151,8 @@ struct SignInForm {
         dropSecondPlus()
     }
 
-    /// Drops a second plus. The field already begins with a plus, and users type another.
+    /// Drops a second plus at the start of the phone number. The field already begins with a plus,
+    /// and users type another.
     private mutating func dropSecondPlus() {
         guard step == .address, fields[1].editor.text.hasPrefix("++") else { return }
         fields[1].editor.setText("+" + fields[1].editor.text.drop { $0 == "+" })
@@ -231,8 +232,8 @@ extension ScreenView {
 }
 
 extension ScreenView {
-    /// Draws a QR code above its title, link and keys. On a screen that is too small for the code,
-    /// the link alone is drawn.
+    /// Draws a QR code above its title, link and keys. On a screen that is too small, draws only
+    /// the texts, without the code.
     private func draw(
         _ code: QRCode,
         of form: SignInForm,
@@ -244,14 +245,14 @@ extension ScreenView {
         let keys = form.keys.joined(separator: "   ")
         var hint = [form.hint.oneLine]
         if Width.of(hint[0]) > size.columns, let space = hint[0].lastIndex(of: " ") {
-            // The link must be whole, so that it can be copied.
+            // The link must be on one line, so that it can be copied.
             hint = [String(hint[0][..<space]), String(hint[0][space...].dropFirst())]
         }
         var texts = [words] + hint + [keys]
         if code.lines.count + texts.count > size.rows { texts = ["\(words)   \(keys)"] + hint }
         let fits = code.columns <= size.columns && code.lines.count + texts.count <= size.rows
         let left = fits ? (size.columns - code.columns) / 2 : 0
-        // Readers need a light code on a dark ground or the reverse, whatever the theme is.
+        // QR readers need the contrast of white and black, whatever the theme is.
         let style = Style(.ansi(15), on: .ansi(0))
         for (row, line) in code.lines.enumerated() where fits {
             surface.draw(line, at: Position(column: left, row: row), style: style)

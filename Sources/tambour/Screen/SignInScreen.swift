@@ -4,16 +4,16 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// The sign-in at the first start. Asks for server, phone and code, and creates an account for a
-/// new phone number.
+/// The sign-in screen. Asks for server, phone and code, and creates an account for a new phone
+/// number.
 ///
-/// `@unchecked Sendable`: all state is used on the queue only, which the display checks.
+/// `@unchecked Sendable`: all state is used on `queue` only; the display checks this.
 final class SignInScreen: @unchecked Sendable {
     /// The result of the screen.
     enum Outcome: Sendable {
         /// An account is signed in, and the client is connected.
         case signedIn(Client)
-        /// The user left the screen, with this exit code.
+        /// The screen ended without a sign-in, with this exit code.
         case left(Int32)
     }
 
@@ -300,7 +300,8 @@ final class SignInScreen: @unchecked Sendable {
     /// The reason why a step failed.
     private struct Mishap: Error {
         let words: String
-        /// Whether the server refused the input.
+        /// Whether the failure counts as a refusal of the input, as all errors do except those of
+        /// the connection.
         var isRefusal = false
 
         static let cancelled = Mishap(words: "cancelled")
@@ -337,7 +338,7 @@ final class SignInScreen: @unchecked Sendable {
 }
 
 extension ClientError {
-    /// Whether no server received the input.
+    /// Whether the server could not be reached.
     fileprivate var isUnreachable: Bool {
         if case .unreachable = self { true } else { false }
     }

@@ -26,7 +26,7 @@ struct Suggestions: Equatable {
     /// - Parameters:
     ///   - names: The names of people who can be mentioned.
     ///   - folders: The titles of the folders.
-    /// - Returns: nil without a completion.
+    /// - Returns: nil if there is nothing to complete or to explain.
     init?(for input: LineEditor, names: [String], folders: [String] = []) {
         let completed =
             Self.folder(in: input, folders)

@@ -17,7 +17,8 @@ struct Writing {
         var intent = ScreenState.Intent.new
     }
 
-    /// The open chat's draft in the store, including writes in progress, as known to this screen.
+    /// The open chat's draft as this screen last read or wrote it. The write may still be in
+    /// progress.
     var stored = Client.Draft.empty
     /// The same draft as shown in the line. An untouched line has exactly this text.
     var shown = Client.Draft.empty
@@ -26,7 +27,7 @@ struct Writing {
     /// The draft that was put aside for a command; nil while no command has replaced a draft.
     var underCommand: Aside?
     var edits: [ChatID: Edit] = [:]
-    /// Drafts whose writes are in progress. Drafts read from the store are older.
+    /// Drafts whose writes are in progress. A draft read from the store in the meantime is older.
     var unstored: [ChatID: (draft: Client.Draft, generation: Int)] = [:]
     /// Counts changes of `stored` and `shown`. A read that began before a change is ignored.
     var generation = 0

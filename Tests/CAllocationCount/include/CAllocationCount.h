@@ -1,7 +1,8 @@
 #ifndef C_ALLOCATION_COUNT_H
 #define C_ALLOCATION_COUNT_H
 
-/// How many blocks this thread has asked the allocator for; -1 where a sanitizer has its own.
+/// The number of allocations and reallocations by this thread; -1 under a sanitizer, which has its
+/// own allocator, and without glibc.
 long allocation_count(void);
 
 #endif

@@ -2,8 +2,8 @@ import TambourTesting
 
 @testable import tambour_spec
 
-/// The order of trials: every edge of every site in turn, the sharpest first, with random mixtures
-/// in between.
+/// Chooses the edges of each request: every edge of every site in turn, the sharpest first, with
+/// random mixtures in between.
 struct EdgePlan {
     private struct Trial {
         let site: FuzzSite
@@ -56,8 +56,8 @@ struct EdgePlan {
         }
     }
 
-    /// Returns the next request for a connection; nil when the planned request cannot be sent on
-    /// it.
+    /// Returns the next request for a connection; nil if none of several random requests may be
+    /// sent on it.
     mutating func request(
         for peer: FuzzPeer,
         _ generator: inout RequestGenerator
@@ -99,8 +99,8 @@ struct EdgePlan {
         return (0..<count).map { _ in
             let site = generator.random.pick(sites)
             let edges = edges[site.description] ?? []
-            // Prefer edges of the right type: the server refuses a wrong type before it does any
-            // work.
+            // Mostly use edges of the right type, because the server refuses a wrong type before it
+            // does any work.
             let own = max(1, edges.count - 11)
             let index = generator.random.below(generator.random.oneIn(8) ? edges.count : own)
             return (site, edges[index])

@@ -4,7 +4,7 @@
 struct Edge: Sendable {
     enum Change: Sendable {
         case value(WireNode)
-        /// The given number of copies of a valid value of the site's type, or as many as fit.
+        /// The given number of copies of one valid item, or as many as fit into the frame.
         case copies(Int)
         /// A list or a text as long as the frame permits, with every part at its own limit.
         case largest
@@ -14,7 +14,7 @@ struct Edge: Sendable {
         /// of object.
         case foreign
         case removed
-        /// The same key twice in its map.
+        /// The site's key, twice in its map.
         case twice
     }
 

@@ -20,7 +20,7 @@ final class FuzzPeer {
         let payload: [UInt8]
         /// Nil for a push.
         let sent: Sent?
-        /// The reason why a client could not read the packet; such a packet ends the connection.
+        /// The reason why the packet could not be read; such a packet ends the connection.
         var failure: String?
     }
 
@@ -82,7 +82,7 @@ final class FuzzPeer {
         sequence &+= 1
     }
 
-    /// Appends ten bytes, laid out as `protocol-spec/prose/framing.md` says.
+    /// Appends the ten bytes of the header that `protocol-spec/prose/framing.md` defines.
     private func appendHeader(_ opcode: Int, length: Int, _ isCompressed: Bool) {
         outbox += [
             10, 0, UInt8(sequence >> 8), UInt8(sequence & 0xFF), UInt8(opcode >> 8),
@@ -91,7 +91,7 @@ final class FuzzPeer {
         ]
     }
 
-    /// Resets the connection without a goodbye, even with requests in flight.
+    /// Resets the connection, even with requests in flight.
     func reset() {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(

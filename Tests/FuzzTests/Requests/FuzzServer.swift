@@ -73,7 +73,7 @@ final class FuzzServer {
         return lines
     }
 
-    /// Returns the metrics without labels, by name.
+    /// Returns the metrics with integer values, by name and labels.
     func metrics() throws -> [String: Int] {
         var counters: [String: Int] = [:]
         for line in try admin(.metrics) where !line.hasPrefix("#") {

@@ -19,7 +19,7 @@ enum SiteStep: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A place in an opcode's request for which the specification names a type.
+/// A place in an opcode's request, with the type that the specification gives it.
 struct FuzzSite: Sendable {
     let opcode: OpcodeEntry
     let steps: [SiteStep]

@@ -5,7 +5,7 @@ struct FuzzFinding: CustomStringConvertible {
     let kind: String
     let request: FuzzRequest?
     var detail = ""
-    /// A name for findings of one kind; the tally reports each name once.
+    /// Findings with the same name here are reported once.
     var merges: String?
 
     var description: String {
@@ -41,7 +41,7 @@ struct FuzzTally {
         print("request fuzzer: after \(sent) requests: \(finding)")
     }
 
-    /// Opcodes that the server only ever refused.
+    /// The opcodes for which every request was refused.
     var neverServed: [String] { asked.keys.filter { ok[$0] == nil }.sorted() }
 
     func report(of plan: EdgePlan, peakBytes: Int, seconds: Double) -> String {

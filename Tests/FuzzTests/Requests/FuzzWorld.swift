@@ -6,17 +6,19 @@ import Testing
 
 @testable import tambour_spec
 
-/// Accounts on a server whose store holds a lot of everything that makes requests expensive.
+/// Accounts on a server whose store is filled with everything that makes requests expensive.
 ///
 /// The server may refuse some requests while the store is filled. Such a refusal is not a finding.
 struct FuzzWorld {
-    /// Accounts whose connections the fuzzer drives; the other accounts only fill the store.
+    /// The number of accounts whose connections the fuzzer drives. The other accounts only fill the
+    /// store.
     static let speakers = 6
 
     struct Size {
         var accounts = 40
         var messages = 120
-        /// Chats with nearly the maximum number of settings, each of maximum length.
+        /// The number of chats that get nearly the maximum number of settings, each of maximum
+        /// length.
         var chatsWithSettings = 40
         var largest = 2
     }
@@ -221,7 +223,8 @@ struct FuzzWorld {
             }
         )
         try call(owner, "CONFIG", ["settings": .object(["user": settings])], &generator)
-        // The owner gets the maximum; logins of the other accounts must still fit into a reply.
+        // Only the owner gets settings for all these chats. The settings of the other accounts must
+        // still fit into the reply to LOGIN.
         let others = peers.filter { $0 !== owner }.map { ($0, 4) }
         for (peer, count) in [(owner, size.chatsWithSettings)] + others {
             let account = peer.account ?? 0

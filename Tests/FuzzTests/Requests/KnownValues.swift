@@ -2,15 +2,16 @@ import TambourTesting
 
 @testable import tambour_spec
 
-/// Ids and words that the server knows. Requests need them to pass the first checks of a handler.
+/// Ids and words that exist on the server. Without them, requests would fail the first checks of a
+/// handler.
 struct KnownValues {
-    /// A chat under the id that one account uses for it, with ids of its messages.
+    /// A chat by the id that one account uses for it, with ids of its messages.
     struct KnownChat {
         let id: Int64
         var messages: [Int64] = []
     }
 
-    /// Ids and a token that requests of one account may use.
+    /// The token and the ids that requests of one account may use.
     struct Standing {
         var token: String
         var userID: Int64

@@ -67,7 +67,7 @@ struct RequestFuzz {
         return specification
     }
 
-    /// Returns whether the opcode ends its own session or other sessions of the account.
+    /// Returns whether a request of this opcode ends its session or other sessions of the account.
     static func isFinal(_ opcode: OpcodeEntry) -> Bool {
         ["LOGOUT", "SESSIONS_CLOSE", "PROFILE_DELETE", "AUTH_SET_2FA", "PHONE_BIND_CONFIRM"]
             .contains(opcode.name)
@@ -100,7 +100,7 @@ struct RequestFuzz {
         }
         let slowed = tally.refusals["too.many.requests", default: 0]
         if slowed > tally.sent / 10 {
-            // The run then tested the rate limits rather than the handlers.
+            // With many such refusals, the run tested the rate limits rather than the handlers.
             tally.add(FuzzFinding(kind: "\(slowed) requests were too many", request: nil))
         }
         let seconds = (ContinuousClock.now - started).seconds

@@ -24,7 +24,7 @@ struct RequestGenerator {
     var random: SeededGenerator
     /// The account whose ids the next request names.
     var account = 0
-    /// Whether the connection may end sessions. If so, its requests use no token of a speaker.
+    /// Whether the requests may end sessions. If so, they use no token of a speaker.
     var mayEndSessions = false
     /// The chat of the current request; message ids in the request belong to it.
     private(set) var chat: KnownValues.KnownChat?
@@ -75,7 +75,8 @@ struct RequestGenerator {
         }
         var payload = WireEncoder.encode(node)
         if payload.count > limits.frameBytes, random.below(20) > 0 {
-            // A payload too long for a frame ends the connection, so only one in twenty is sent.
+            // A payload too long for a frame ends the connection, so only one in twenty of them is
+            // sent.
             payload = WireEncoder.encode(base(opcode, type))
         }
         return FuzzRequest(
@@ -154,8 +155,8 @@ struct RequestGenerator {
         }
     }
 
-    /// Returns whether the server makes the values of this key. Values in examples are useless for
-    /// such keys.
+    /// Returns whether the values of this key differ between servers, so that those in examples are
+    /// useless.
     func isHandle(_ key: String) -> Bool {
         ["token", "trackId", "link", "qrLink", "phone"].contains(key)
     }
@@ -356,7 +357,7 @@ struct RequestGenerator {
             ? .int(chat.id) : .int(random.pick(chat.messages))
     }
 
-    /// Returns copies of one valid item, as many as the frame holds.
+    /// Returns `count` copies of one valid item, or as many as fit into the frame.
     private mutating func copies(_ count: Int, of site: FuzzSite) -> WireNode {
         switch site.type {
         case .list(let item):

@@ -31,7 +31,7 @@ final class Device: ClientHost {
     var offsetMs: Int64 = 0
     var isOffline = false
     var isWanted = true
-    /// Messages that the device was told are deleted.
+    /// Messages whose deletion the server has reported to the device.
     var removed: Set<MessageID> = []
     /// Runs of photo tasks that the device is working on.
     var photoRuns: Set<TaskRun> = []
@@ -41,7 +41,7 @@ final class Device: ClientHost {
     private var random: SeededGenerator
     var loop: EventLoop { world.loop }
 
-    /// The behavior of the disk at the next commits.
+    /// What happens at the next commits: a full disk, or the end of the program.
     ///
     /// `@unchecked Sendable`: everything happens on the thread that runs the simulation.
     private final class Fate: @unchecked Sendable {
@@ -158,7 +158,7 @@ final class Device: ClientHost {
         loop.after(us) { [weak self] in self?.isOffline = false }
     }
 
-    /// Calls the core, as one call of its lane.
+    /// Calls the core, as one call on its lane.
     func call<Value>(_ body: (ClientCore) -> Value) -> Value? {
         guard let core, !fate.isDead else { return nil }
         let value = body(core)
@@ -171,7 +171,7 @@ final class Device: ClientHost {
         return value
     }
 
-    /// Runs a user's request to the client in one transaction.
+    /// Runs a user's request to the client in one transaction of the core.
     func wish<Value>(_ body: @escaping (ClientCore, StoreTransaction) throws -> Value) -> Value? {
         guard let core, !fate.isDead else { return nil }
         var value: Value?

@@ -1,4 +1,4 @@
-/// A running hash over all events of a run. Two different runs have different hashes.
+/// A running hash over all events of a run. Different runs almost certainly have different hashes.
 struct EventHash {
     private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
 

@@ -10,7 +10,7 @@ final class EventLoop {
         let action: () -> Void
     }
 
-    /// Microseconds since the machine was switched on.
+    /// The machine's clock, in microseconds.
     private(set) var nowUs: Int64 = 1_000_000_000
     var random: SeededGenerator
     var hash = EventHash()

@@ -5,11 +5,11 @@ import TambourTesting
 /// One connection between a device and the server. It has a socket pair on the server's side, and a
 /// simulated network that splits the stream anywhere, delays bytes and loses the connection.
 final class Link {
-    /// The delays after which each side notices a lost connection.
+    /// The delays, in microseconds, after which each side notices a lost connection.
     struct Loss {
-        /// When the server notices the loss; nil if it never notices by itself.
+        /// The server's delay; nil if the server never notices by itself.
         var serverAfterUs: Int64?
-        /// When the device notices the loss; nil if it never notices by itself.
+        /// The device's delay; nil if the device never notices by itself.
         var deviceAfterUs: Int64?
 
         static let atOnce = Loss(serverAfterUs: 0, deviceAfterUs: 0)

@@ -5,8 +5,8 @@ import TambourTesting
 
 /// One life of the server's process: its queues, which share one thread here, and its disk.
 ///
-/// Work runs one item at a time, in an order drawn by the seed. Where a real thread may be
-/// preempted during a database call, other queues may run too.
+/// Work runs one item at a time, in an order drawn by the seed. At database calls, where a real
+/// thread may be preempted, work of other queues may run in between.
 ///
 /// `@unchecked Sendable`: everything happens on the thread that runs the simulation.
 final class ServerLife: SimulatedScheduler, @unchecked Sendable {
@@ -58,7 +58,7 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
         let place = place(of: queue)
         if delay <= .zero { return enqueue(work, place) }
         let (seconds, attoseconds) = delay.components
-        // Stored here, so that delayed work ends with the process.
+        // Store the work here, so that it is lost when the process ends.
         let ticket = lastTicket + 1
         lastTicket = ticket
         delayed[ticket] = work
@@ -161,7 +161,7 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
         SimulatedDisk(connection, writes: mode == .readWrite, life: self)
     }
 
-    /// A connection whose process may be preempted or die at the edges of transactions.
+    /// A connection whose process may be preempted or die at the beginning or end of a transaction.
     private final class SimulatedDisk: SQLConnection {
         private let base: any SQLConnection
         private let writes: Bool

@@ -48,8 +48,8 @@ final class SimulatedServer: @unchecked Sendable {
                 logger: logger
             )
         )
-        // A restarted server forgets which people each user has found. Plays need users who know
-        // each other, so add them at every start.
+        // A restarted server forgets which people each user has found. The plays need users who
+        // have found each other, so note all of them at every start.
         let users = (0..<Templates.users).map { Templates.shared.user($0) }
         for user in users { server.messenger.foundPeople.note(users, by: user) }
         server.startWithoutDoors()

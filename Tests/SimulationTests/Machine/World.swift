@@ -25,7 +25,7 @@ final class World {
     private(set) var violations: [String] = []
     var serverOffsetMs: Int64 = 0
     var serverWallMs: Int64 { loop.nowMs + wallMs + serverOffsetMs }
-    /// The latest wall-clock time of the server from which its clock was set back.
+    /// The latest server time from which the server's clock was set back.
     var furthestWallMs: Int64 = 0
     var sends: [Sent] = []
     /// Chats that somebody cleared or deleted for everybody, so messages may be missing.

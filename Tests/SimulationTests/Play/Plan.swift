@@ -7,7 +7,8 @@ struct Plan {
     var limits: [String: Int] = [:]
     var chatsAtOnce = 40
     var historyPage = 50
-    /// The longest time until the server notices a connection that its device gave up.
+    /// The longest time, in microseconds, until the server notices a connection that its device
+    /// gave up.
     var serverLagUs: Int64 = 1_000_000
     /// Whether the first user also writes entities.
     var hasEntities = false
@@ -38,7 +39,7 @@ struct Plan {
         limits["fanOutMembers"] = [2, 3, 32][random.below(3)]
         limits["maxBatchCommands"] = [1, 4, 256][random.below(3)]
         if random.chance(250, in: 1000) { limits["maxOutboundPushBytes"] = 1500 }
-        // A run mixes all moves, or prefers some kinds.
+        // In a calm run, one move in ten is a fault; in other runs, one in three.
         let isCalm = random.chance(150, in: 1000)
         let count = 12 + random.below(50)
         // Most runs begin with a group of all users.

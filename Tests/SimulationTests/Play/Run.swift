@@ -12,7 +12,7 @@ struct Outcome: Sendable {
     var events: Int { trace.count }
 }
 
-/// Plays plans from their beginning to rest.
+/// Plays plans until everything is at rest.
 enum Run {
     static func play(_ plan: Plan, name: String = "run") -> Outcome {
         do {
@@ -78,7 +78,8 @@ enum Run {
         return best
     }
 
-    /// Returns a failure report: how to repeat the run, and the shortest plan that fails.
+    /// Returns a failure report: how to repeat the run, and the shortest failing plan that was
+    /// found.
     static func report(_ outcome: Outcome, name: String) -> String {
         let least = shrink(Plan(seed: outcome.seed), name: name)
         let again = play(least, name: name)

@@ -11,7 +11,7 @@ import TambourStore
 /// Properties that must hold at any time, and properties that must hold at rest.
 extension World {
     private static let patienceMs: Int64 = 45 * 60 * 1000
-    /// Far more events than a play needs. A client that sends requests endlessly never rests.
+    /// More events than any play needs; bounds a client that sends requests endlessly.
     private static let patienceEvents = 100_000
 
     // MARK: - At any time
@@ -494,7 +494,7 @@ struct Truth {
 
     private func compareDrafts(_ db: Database, _ differs: (String) -> Void) throws {
         var heldDrafts: [ChatID: String] = [:]
-        // Drafts in lost groups exist only on the device, not on the server.
+        // Drafts in groups that the user has left exist only on the device.
         let lost = "(SELECT id FROM chat WHERE status = 'REMOVED')"
         let shared = "SELECT chat, text FROM draft WHERE chat NOT IN \(lost)"
         for row in try Row.fetchAll(db, sql: shared) {

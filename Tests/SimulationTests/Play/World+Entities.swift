@@ -132,7 +132,7 @@ extension World {
 
     private func resolve(_ conflict: Conflict, _ number: Int, on device: Device) {
         var choices = [EntityChoice.mine, .theirs, .both].filter(conflict.choices.contains)
-        // The limit leaves no room for the entity, now or later.
+        // A rejected entity exceeds a limit for good, so only the server's version can be chosen.
         if case .rejected = conflict.kind { choices = [.theirs] }
         var choice = choices[number % choices.count]
         let type = EntitySchema.standard(.standard)[conflict.type]?.parent

@@ -41,12 +41,12 @@ extension World {
         case .wallBack:
             furthestWallMs = max(furthestWallMs, serverWallMs)
             serverOffsetMs -= Self.hourMs
-            // An older backup does not record how far issued sync marks are ahead of the new wall
-            // clock.
+            // Discard the backup: it does not record how far the issued sync marks are ahead of the
+            // clock that was set back.
             backupAt = nil
             hit(.wallBack)
         case .wallForward:
-            // Set the clock ahead only once; otherwise it could run ahead without limit.
+            // Set the clock ahead only if it is not far ahead already.
             guard serverOffsetMs < Self.dayMs / 2 else { return }
             serverOffsetMs += Self.dayMs
             hit(.wallForward)
@@ -107,8 +107,8 @@ extension World {
 
     private func restore() {
         guard backupAt != nil else { return }
-        // Only the wall clock distinguishes two lives of one backup, so it must have passed its
-        // earlier maximum.
+        // Only the wall clock distinguishes two servers restored from one backup, so it must have
+        // passed its earlier maximum.
         if wasRestored, serverWallMs < furthestWallMs + Int64(limits.commitLeaseMs) { return }
         wasRestored = true
         stopServer()
@@ -140,7 +140,7 @@ extension World {
 
     // MARK: - Devices
 
-    /// Stores tasks in a later version's format, which the program cannot read for a while.
+    /// Makes the device's tasks unreadable for a while, as if a later version had stored them.
     private func changeCodec(on device: Device) {
         let changed = device.rewrite { tx in
             try tx.execute(

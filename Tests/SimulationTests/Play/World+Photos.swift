@@ -62,7 +62,7 @@ struct Photos {
         if uploads[key] == nil {
             let count = keys[number, default: []].count
             keys[number, default: []].append(key)
-            // The fourth upload lasts, so that every play comes to rest.
+            // The fourth upload does not expire, so that every play comes to rest.
             let lifeMs = count < 3 ? livesMs[number] : 3_600_000
             uploads[key] = Upload(token: "photo \(number) \(count)", untilMs: nowMs + lifeMs)
         }

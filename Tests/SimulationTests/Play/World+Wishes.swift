@@ -3,7 +3,7 @@ import TambourProtocol
 
 @testable import TambourClient
 
-/// Requests of people to their devices.
+/// Actions that people request on their devices.
 extension World {
     /// Performs a move, if it makes sense now.
     func play(_ move: Move) {

@@ -2,9 +2,9 @@
 
     capture.py --tambour PROGRAM --tambourd PROGRAM --out FOLDER [--theme dark,light,mono] [--size 80x24,160x45]
 
-Starts a server of its own, puts people and messages on it, and goes through twelve situations in a tmux of its own, once
-for each theme and size. `FOLDER/THEME-SIZE/NN-NAME.txt` is the text of each, `.ansi` the same with its colours.
-A situation that does not come within a minute ends the run with 1 and what was there instead.
+Starts its own server with accounts and messages, and goes through twelve situations in its own tmux, once for each theme
+and size. `FOLDER/THEME-SIZE/NN-NAME.txt` is the text of a situation, `.ansi` the same text with its colours. If a situation
+does not appear within a minute, prints what the screen shows instead and exits with 1.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Server:
         self.tokens = [line.split()[2] for line in lines if line.strip()]
 
     def start(self, **limits: int) -> None:
-        """Starts it with other limits than usual, if any are named."""
+        """Starts the server; `limits` override the usual limits."""
         overrides = self.folder / "limits-now"
         own = "".join(f"{name}: {value}\n" for name, value in limits.items())
         overrides.write_text(self.limits.read_text() + own)
@@ -93,7 +93,7 @@ class Server:
 
 
 class Person:
-    """Somebody who uses the commands."""
+    """An account that the commands of `tambour` use."""
 
     def __init__(self, program: Path, home: Path) -> None:
         self.program, self.home = program, home
@@ -112,7 +112,7 @@ class Person:
 
 
 class Screen:
-    """A terminal of a size, with a program in it."""
+    """A program in a tmux terminal of a given size."""
 
     count = 0
 
@@ -155,7 +155,7 @@ class Screen:
         self.waits_for_end(title)
 
     def escape(self) -> None:
-        """What comes of it has to be waited for: a key right behind it would be taken for one with Alt."""
+        """Presses Escape. Wait for its effect before the next key, which would otherwise count as a key with Alt."""
         self.press("Escape")
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ class Screen:
 
 
 def talk(server: Server, program: Path, folder: Path) -> list[Person]:
-    """What was said before the screen is opened."""
+    """Logs everybody in, and sends the messages that exist before the screen opens."""
     people = [Person(program, folder / f"person{number}") for number in range(len(PEOPLE))]
     phones = [f"+{FIRST_PHONE + number}" for number in range(len(PEOPLE))]
     for number, person in enumerate(people):
@@ -183,12 +183,12 @@ def talk(server: Server, program: Path, folder: Path) -> list[Person]:
 
 
 def shown(name: str) -> str:
-    """A name as it stands on a screen, from left to right."""
+    """Returns a name in the order of its cells on the screen; a right-to-left name is reversed."""
     return name[::-1] if "\u0590" <= name[0] < "\u0900" else name
 
 
 def name_people(server: Server, program: Path, folder: Path) -> None:
-    """Accounts made in bulk have numbers for names; each says its own on a screen."""
+    """Gives each account its name on a screen, because accounts created in bulk are named by numbers."""
     for number, name in enumerate(PEOPLE):
         home = folder / f"namer{number}"
         Person(program, home).log_in(server, number)
@@ -333,7 +333,7 @@ class Tour:
         screen.waits_for("online")
 
     def gap(self, people: list[Person]) -> None:
-        """What a device shows offline of a chat of which it holds an old page and the newest message."""
+        """Captures a chat offline, on a device that stores only an old page and the newest message of it."""
         home = self.folder / f"gap-{self.theme}-{self.size}"
         alice = Person(self.program, home)
         alice.log_in(self.server, 0)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pyte
 
-#: The pixels of a cell, and of the margin around the screen.
+#: The width and height of a cell in pixels, and the margin around the screen.
 WIDTH, HEIGHT, MARGIN = 9, 19, 12
-#: The colours behind a terminal's colour names.
+#: The colour values of a terminal's colour names.
 NAMED = {
     "black": "#1c1c1c", "red": "#e06c75", "green": "#98c379", "brown": "#e5c07b", "blue": "#61afef", "magenta": "#c678dd",
     "cyan": "#56b6c2", "white": "#d0d0d0", "brightblack": "#7f7f7f", "brightred": "#e06c75", "brightgreen": "#98c379",

@@ -62,7 +62,7 @@ class Line:
         return False
 
     def is_waited_at(self) -> bool:
-        """Whether some task waits for something right there."""
+        """Whether some task is suspended at this line."""
         for task in asyncio.all_tasks():
             waiting: Any = task.get_coro()
             while waiting is not None:
@@ -80,10 +80,10 @@ def _places(traceback: TracebackType | None) -> Iterator[tuple[Path, int]]:
 
 
 class Party(Events, ABC):
-    """Somebody on one device that runs the library under test.
+    """A user's device that runs the library under test.
 
-    `witness` is the same person on another device, with the stock client: through it a cell looks at what the
-    library has no method for.
+    `witness` is another device of the same user, with the stock client. Cells use it for what the library has
+    no method for.
     """
 
     def __init__(self, witness: Device) -> None:
@@ -114,8 +114,8 @@ class Party(Events, ABC):
 class Cell:
     """What a library does for the feature `row`.
 
-    `make test` plays the `short` ones as well. One that is `last` is played after all others, because it ends
-    everybody's connections.
+    `make test` also plays the `short` cells. A `last` cell is played after all others, because it ends all
+    connections.
     """
 
     row: str
@@ -174,7 +174,7 @@ class Suite:
 
 
 class Room:
-    """Where the cells of one library are played: two people who have met, and more when a cell needs them."""
+    """The people with whom one library's cells are played: alice and bob, and more if a cell needs them."""
 
     def __init__(self, suite: Suite, world: World) -> None:
         self.suite, self.world = suite, world
@@ -189,7 +189,7 @@ class Room:
         self.chat = self.alice.dialog(self.bob)
 
     def another_world(self) -> World:
-        """People of a scenario of the stock client, who know nobody of the room."""
+        """Returns new people for a scenario of the stock client; they know nobody in the room."""
         self._worlds += 1
         world, number = self.world, 600 + self._worlds
         directory = world.directory / str(number)
@@ -201,7 +201,7 @@ class Room:
         return await self.again(await self.world.register(name))
 
     async def again(self, witness: Device) -> Party:
-        """Somebody who has an account, on one more device with the library."""
+        """Logs an existing account in on another device, with the library."""
         party = await self.suite.login(self, witness)
         self._parties.append(party)
         return party
@@ -219,7 +219,7 @@ class Room:
         """Plays a cell.
 
         Raises:
-            Failure: Its mark is not true.
+            Failure: The cell's mark is not true.
         """
         self.cell, self._faulted, self._refused = cell, False, set()
         await self._settle()
@@ -235,7 +235,7 @@ class Room:
         )
 
     async def _settle(self) -> None:
-        """Waits until both have been told what the cell before did: a marker comes behind it."""
+        """Waits for all pushes of the previous cell: a marker, sent to both people, arrives after them."""
         if not self._parties:
             return
         self._markers += 1
@@ -247,10 +247,10 @@ class Room:
 
     @contextmanager
     def fault(self, *errors: type[BaseException]) -> Iterator[None]:
-        """What is done inside must fail at the line of the library that the cell names.
+        """Requires its body to fail at the line of the library that the cell names.
 
-        `Failure` stands for a library that raises nothing and yet does the wrong thing; then the line only
-        has to be there as it was.
+        `Failure` is for a library that raises nothing but does the wrong thing; then the line must only be
+        unchanged.
         """
         assert self.cell and self.cell.fault, "the cell names no line"
         line = self.cell.fault
@@ -268,9 +268,9 @@ class Room:
 
     @contextmanager
     def unserved(self, party: Party, code: str | None = "proto.opcode") -> Iterator[None]:
-        """The server must refuse what is done inside, for one of the opcodes that the cell names.
+        """Requires the server to refuse the requests of its body, for one of the opcodes that the cell names.
 
-        Without a code it is answered, but not with what the library needs, and the library raises.
+        If `code` is None, the server answers without what the library needs, so the library must raise.
         """
         assert self.cell and self.cell.unserved, "the cell names no opcode"
         before = len(party.refusals)
@@ -294,7 +294,7 @@ class Room:
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
-    """Waits for something that no event tells of."""
+    """Waits for a condition that no event reports."""
     ends = time.monotonic() + DEADLINE
     while not condition():
         check(time.monotonic() < ends, f"waited in vain until {what}")
@@ -314,8 +314,7 @@ def unserved_opcodes() -> set[int]:
 class Coverage:
     """Which public methods of a library the cells call.
 
-    Only calls from the scenarios count: what the library does by itself, or through another method, shows
-    nobody that the method works.
+    Only calls from the scenarios count: a call by the library itself does not show that the method works.
     """
 
     def __init__(self, suite: Suite, room: Room) -> None:
@@ -354,14 +353,14 @@ class Coverage:
         )
 
     def superfluous(self) -> list[str]:
-        """What `outside` names and the library does not have, or a cell calls."""
+        """The entries of `outside` that the library does not have, or that a cell calls."""
         return sorted(
             label for label in self.suite.outside if label not in self._names or label in self.called
         )
 
 
 def methods(cls: type) -> list[tuple[str, Any]]:
-    """The public methods of a library's class, inherited ones of the library included."""
+    """The public methods of a library's class, including those inherited from the library's other classes."""
     package = cls.__module__.partition(".")[0]
     return [
         (name, member)

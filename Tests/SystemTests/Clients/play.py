@@ -37,7 +37,7 @@ def suite(library: str) -> Suite:
 async def play(
     library: str, address: str, codes: LoginCodes, names: list[str], short: bool
 ) -> tuple[dict[str, object], bool]:
-    """Plays cells; returns what became of them, and whether every mark is true."""
+    """Plays cells; returns their results, and whether every mark is true."""
     chosen = suite(library)
     cells = [
         cell

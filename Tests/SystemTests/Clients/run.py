@@ -27,7 +27,7 @@ from play import LIBRARIES, suite  # noqa: E402
 from server import tambourd  # noqa: E402
 
 PAGE = ROOT / "docs/clients.md"
-#: The cells do a day's work of real users within a minute, all from one address.
+#: The cells do a day's work of real users within a minute from one address, so raise the rate limits.
 LIMITS = {
     "passwordHashLogRounds": 8,
     "presenceOfflineDelayMs": 50,
@@ -62,7 +62,7 @@ def _mark(cell: Any) -> str:
 
 
 async def run(program: str, library: str, out: Path) -> bool:
-    """Plays one library; what it says goes to the terminal."""
+    """Plays the cells of one library; the output goes to the terminal."""
     results = out / f"{library}.json"
     results.unlink(missing_ok=True)
     async with tambourd(program, LIMITS) as server:

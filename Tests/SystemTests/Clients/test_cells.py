@@ -101,7 +101,7 @@ class CoverageTests(unittest.TestCase):
 
     def test_a_method_counts_when_a_scenario_calls_it(self) -> None:
         names: dict[str, Any] = {"__name__": "library"}
-        # Pretend that the code comes from a file in another folder, as library code does.
+        # Compile the code under the name of a file in another folder, as if it were a library's.
         exec(compile(LIBRARY, json.__file__, "exec"), names)
         library = names["Library"]
         suite = Suite("maxion", (library,), login=None, outside={"Library.three": "is gone"})  # type: ignore[arg-type]

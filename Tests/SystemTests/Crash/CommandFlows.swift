@@ -54,7 +54,7 @@ extension CommandFlow {
     // MARK: - Registration
 
     /// Plays AUTH_REQUEST, AUTH, AUTH_CONFIRM and INVITATION_CREATE. Each round creates an account
-    /// with the invitation that the account of the round before has made.
+    /// with an invitation that an earlier account has made.
     ///
     /// - Parameter invitation: used until an account has made an invitation; has more uses than
     ///   the flow needs.
@@ -96,8 +96,8 @@ extension CommandFlow {
                     return .next
                 },
                 Step("INVITATION_CREATE") { flow in
-                    // If no token is known, because a kill lost the reply that contained it, the
-                    // flow continues with the first invitation.
+                    // No token is known if a kill lost each reply that contained one. Then the flow
+                    // keeps using the present invitation.
                     guard let token = flow.open.last?.token else { return }
                     let client = try WireClient(flow.address, token: token, device: "other")
                     defer { client.close() }

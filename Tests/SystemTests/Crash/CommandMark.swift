@@ -13,8 +13,8 @@ struct CommandMark {
 
     func numbers(in text: String) -> [Int] { numbers(in: Array(text.utf8)) }
 
-    /// Returns the marks of all plays. The function searches payloads undecoded, so other bytes may
-    /// surround a mark.
+    /// Returns the marks of all plays. The bytes may be an undecoded payload, with other bytes
+    /// around a mark.
     static func all(in bytes: [UInt8]) -> [(play: Int, number: Int)] {
         var found: [(play: Int, number: Int)] = []
         var index = 0

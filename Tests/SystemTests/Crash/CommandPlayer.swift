@@ -10,7 +10,7 @@ struct CommandUser {
     let token: String
 }
 
-/// A user who plays many plays at once on one connection, with two more connections that listen.
+/// A user who runs many plays at once on one connection, and two more connections that listen.
 ///
 /// `@unchecked Sendable`: one thread uses it at a time. During `play`, each connection has its own
 /// thread.
@@ -56,8 +56,8 @@ final class CommandPlayer: @unchecked Sendable {
         try Self.meet([user] + strangers, on: other)
     }
 
-    /// Makes the people contacts for a moment, so that the user may invite them, even after a
-    /// restart.
+    /// Adds the people as contacts and removes them again, so that the user may invite them, even
+    /// after a restart.
     private static func meet(_ people: [CommandUser], on client: WireClient) throws {
         try client.meet(people.map { "+\($0.phone)" })
         for person in people {

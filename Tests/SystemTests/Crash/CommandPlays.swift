@@ -8,7 +8,7 @@ extension CommandPlay {
 
     static let all: [Maker] = messages + chats + people + own
 
-    /// The number of entries that a growing list is checked for: one page of a history.
+    /// The number of newest entries that checks of a growing list compare: one page of history.
     static let page = 200
 
     /// Returns the last page of the numbers 1 to `last`.

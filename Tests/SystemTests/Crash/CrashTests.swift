@@ -5,8 +5,8 @@ import Testing
 /// Acknowledged means stored, even if the server is killed or loses power under load.
 ///
 /// The short form plays a few cycles; `TAMBOUR_SOAK=1` plays 200 of each kind. `TAMBOUR_SEED`
-/// repeats the cuts, as well as thread timing allows. The seed decides the messages, the time of
-/// each cut and the lost bytes. The machine decides which requests share a commit.
+/// repeats the messages, the time of each cut and the lost bytes. The machine's timing still
+/// decides which requests share a commit.
 @Suite("Nothing acknowledged is lost, doubled or reordered", .serialized)
 struct CrashTests {
     private static let environment = ProcessInfo.processInfo.environment

@@ -48,8 +48,8 @@ extension CrashWorld {
         }
     }
 
-    /// Reads all chats from the beginning and checks that they contain what each check found at its
-    /// time.
+    /// Reads all chats from the beginning and checks that they still contain what every earlier
+    /// check found.
     func verifyAll(at address: String, from began: [CrashChat: MessageID]) throws {
         for writer in writers {
             let client = try writer.connect(address)

@@ -28,14 +28,14 @@ final class CrashWorld: @unchecked Sendable {
 
     /// Deleted by `remove`; kept after a failure for inspection.
     let directory: URL
-    /// The `synchronous` setting of the server under load; any other value than FULL must lose
-    /// data.
+    /// The `synchronous` setting of the server under load. With any value but FULL, the tests
+    /// expect data loss.
     private let synchronous: String?
     private let seed: UInt64
     var random: SeededGenerator
     var writers: [CrashWriter] = []
-    /// The beginning and end of each chat's checked part, by user: dialogs of two pairs may have
-    /// the same id.
+    /// The beginning and end of each chat's checked part. The key contains the user, because
+    /// dialogs of two pairs may have the same id.
     private var began: [CrashChat: MessageID] = [:]
     var checkedUpTo: [CrashChat: MessageID] = [:]
     /// A digest of the checked part, compared again at the end.
@@ -189,7 +189,7 @@ final class CrashWorld: @unchecked Sendable {
     /// Runs the server under load, ends it, starts it again and checks everything.
     func cycle(_ ending: Ending) async throws {
         cycles += 1
-        // Every eighth cut happens during or soon after the start; opening takes 8 operations.
+        // Every eighth cut happens during or soon after the start, which takes 8 file operations.
         let isEarly = Int.random(in: 0..<8, using: &random) == 0
         let operations =
             isEarly
@@ -241,7 +241,7 @@ final class CrashWorld: @unchecked Sendable {
                 try check(writer.hasEndedCleanly, "a stop cut user \(writer.userID.rawValue) off")
             }
         case .kill, .powerCut:
-            // The server may finish stopping before the cut.
+            // The server may have stopped before the cut.
             let isCut = status == 128 + SIGKILL || cutsStop && status == 0
             try check(isCut, "the server ended with \(status): \(process.errors)")
         }
@@ -289,7 +289,7 @@ final class CrashWorld: @unchecked Sendable {
             _ = await server.process.exitStatus()
             throw error
         }
-        // Without a graceful stop, the log grows until commits checkpoint it under load. Stop only
+        // The log must also grow until commits checkpoint it under load, so stop gracefully only
         // sometimes.
         if isLast || Int.random(in: 0..<12, using: &random) == 0 {
             try await stop(server.process)
@@ -337,7 +337,7 @@ private final class Counter: Sendable {
     func next() -> Int { count.add(1, ordering: .relaxed).newValue }
 }
 
-/// The number of messages, and a hash over them.
+/// The number of messages in a part of a chat, and a hash over them.
 struct CrashDigest: Equatable {
     var count = 0
     var hash = 0

@@ -170,8 +170,8 @@ final class DeviceWorld: Sendable {
         proxy.isCutting = false
     }
 
-    /// Gives a device its messages in portions. After a kill, continues with the first message it
-    /// has not stored.
+    /// Gives a device its messages in portions. After a kill, continues with the first message that
+    /// the device has not stored.
     private func write(from device: Device) async throws {
         // On every second device, `tail` usually holds the connection and sends the messages that
         // `send` stores.
@@ -225,7 +225,8 @@ final class DeviceWorld: Sendable {
 
     // MARK: - Checks
 
-    /// Compares the server with the stored messages, and the devices with each other.
+    /// Compares the server's messages with those that the devices were asked to send, and the
+    /// devices with each other.
     func verify() async throws {
         for device in devices { try await device.flush() }
         var exports: [[Line]] = []
@@ -280,7 +281,7 @@ final class DeviceWorld: Sendable {
         proxy.stop()
     }
 
-    /// Returns the texts of the group on the server, in its order.
+    /// Returns the group's messages on the server, in the order of their ids.
     private func stored() throws -> [Stored] {
         let path = "\(server.dataDirectory)/tambour.db"
         let connection = try SQLiteConnection(path: path, mode: .readOnly)

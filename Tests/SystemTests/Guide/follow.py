@@ -2,15 +2,15 @@
 
     follow.py PAGE FOLDER
 
-What a block is says its first line:
+The first line of a block says what the block is:
 
 - `python title="FILE"` is written to that file.
-- `console` is commands behind `$`, each with what it prints. One with a title stands for a terminal of that
-  name, whose command goes on running.
+- `console` contains commands after `$`, each with its output. A block with a title stands for a terminal of
+  that name, in which the command keeps running.
 - `text title="NAME"` is what that terminal prints next.
 
-`…` matches anything, alone in a line any number of lines. The guide's address becomes the one that the server
-took.
+`…` matches anything; alone in a line, it matches any number of lines. The address on the page is replaced by
+the server's address.
 `tambourd` and `python3` are found in PATH.
 """
 
@@ -74,7 +74,7 @@ def matches(expected: str, printed: str) -> bool:
 
 
 class Program:
-    """A command that runs, and what it prints line by line."""
+    """A running command, and its output line by line."""
 
     def __init__(self, command: str, folder: Path, typed: str = "") -> None:
         self.command = command
@@ -106,7 +106,7 @@ class Program:
             raise Failure(f"{self.command}: prints nothing more") from None
 
     def expect(self, expected: list[str]) -> list[str]:
-        """The next lines, which must be these. A line of `…` alone is any number of lines."""
+        """Reads the next lines, which must match. A line of `…` alone matches any number of lines."""
         printed = []
         for index, line in enumerate(expected):
             following = expected[index + 1] if index + 1 < len(expected) else None
@@ -124,7 +124,7 @@ class Program:
         return printed
 
     def rest(self) -> str:
-        """What else it prints, the first lines of it, until it says nothing for a second."""
+        """Returns the first lines of the remaining output; stops when nothing arrives for a second."""
         lines = []
         try:
             while len(lines) < 40 and (line := self.lines.get(timeout=1)) is not None:
@@ -134,7 +134,7 @@ class Program:
         return "".join(lines)
 
     def end(self, *, silent: bool) -> None:
-        """Waits for the end; who says nothing must not have failed."""
+        """Waits for the end without further output. A `silent` command must succeed."""
         line = self.next_line()
         if line is not None:
             raise Failure(f"{self.command}: printed {line!r}, which is not on the page\n{self.rest()}")
@@ -193,7 +193,7 @@ class Reader:
         print(f"  ok  {time.monotonic() - started:5.2f} s  {command}", flush=True)
 
     def finish(self) -> None:
-        """Nothing may have come that the page does not tell."""
+        """Checks that no terminal printed more than the page shows."""
         for name in self.told:
             program = self.terminals[name]
             program.stop()

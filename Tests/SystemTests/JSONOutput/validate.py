@@ -3,7 +3,7 @@
     validate.py SCHEMA OUTPUT ...
 
 An OUTPUT is a file of JSON values with white space between them. Each must be valid, and together they must have every
-property that the schema names, so that no outdated name stays there. No integer may be above 2^53: JavaScript and jq
+property that the schema names, so that the schema keeps no outdated name. No integer may be above 2^53: JavaScript and jq
 would print another number. Ends with 1, and a line for each mistake.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import jsonschema
 
-#: Properties that no command alone produces: numbers of comments come only for posts on a screen.
+#: Properties that no command alone produces: the client fetches numbers of comments only for posts on a screen.
 ELSEWHERE = {"message.json": {"comments"}}
 
 #: A double represents every integer up to this one exactly.

@@ -8,21 +8,21 @@ import TambourTesting
 /// process.signal(SIGUSR2)   // cuts now; `afterOperations:` sets another moment
 /// ```
 struct PowerCut {
-    /// The unsynced data that a cut removes; see `powercut.c`.
+    /// Which unsynced data a cut removes; see `powercut.c`.
     enum Policy: String, CaseIterable {
         case drop, prefix, blocks, sectors, keep
     }
 
     /// The directory whose files lose unsynced data; it must exist.
     var directory: String
-    /// The seed of the losses: the same calls in the same order with the same seed lose the same
+    /// The seed of the losses. The same seed and the same calls in the same order lose the same
     /// bytes.
     var seed: UInt64
     /// The file-changing operation at which to cut, from 1; nil waits for SIGUSR2.
     var afterOperations: Int?
     /// The policy; nil lets the seed choose.
     var policy: Policy?
-    /// The name of the program to cut, if a shell or another program starts it.
+    /// The name of the program to cut; needed only if another program, such as a shell, starts it.
     var program: String?
 
     /// The environment of this process with the layer switched on.

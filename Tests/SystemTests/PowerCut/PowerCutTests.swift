@@ -6,8 +6,7 @@ import Testing
 /// The layer must lose unsynced data; otherwise tests that use it prove nothing.
 @Suite("The power-cut layer loses what was not synced, and only that")
 struct PowerCutTests {
-    /// The commits that a run of `writer.c` reported before the cut, and the rows on disk
-    /// afterwards.
+    /// The commits that `writer.c` reported before the cut, and the rows on disk afterwards.
     private struct Outcome {
         var acknowledged: Int64
         var stored: Int64
@@ -41,7 +40,8 @@ struct PowerCutTests {
         var acknowledged: Int64 = 0
         for await _ in writer.lines {
             acknowledged += 1
-            // Send the signal after some commits; commits reported meanwhile count too.
+            // Send the signal after some commits; commits reported until it takes effect also
+            // count.
             if operations == nil, acknowledged == 20 { writer.signal(SIGUSR2) }
         }
         let status = await writer.exitStatus()
@@ -103,7 +103,7 @@ struct PowerCutTests {
             #expect(outcome.acknowledged > 20)
             if outcome.stored < outcome.acknowledged { lost += 1 }
         }
-        // Whatever the policy, nearly every cut loses a commit.
+        // Under every policy, nearly every cut loses a commit.
         #expect(lost >= 10)
     }
 

@@ -1,44 +1,44 @@
 // A power cut for one program: what it wrote and did not sync is lost, torn or out of order.
 //
-// Preloaded (LD_PRELOAD) into the real server or any other dynamically linked program. It sees
-// every call that changes a file below one directory and remembers, for each file, what a sync has
-// made durable. Reads are not its business: the files hold what the program believes they hold.
-// At the cut it takes back what no sync has covered, as far as the seed says, and kills the process.
-// What is then on disk is what a machine could have kept that lost its power at that moment.
+// The layer is preloaded (LD_PRELOAD) into the real server or any other dynamically linked program.
+// It sees every call that changes a file below one directory, and remembers for each file what a
+// sync has made durable. It ignores reads, because the files contain what the program has written.
+// At the cut, it takes back changes that no sync has covered, as the seed decides, and kills the
+// process. The disk is then in a state in which a power failure at that moment could have left it.
 //
-// Environment (taken out again at the start, so that programs started by this one are left alone):
-//   TAMBOUR_POWERCUT_DIR      the directory; without it the layer sleeps
-//   TAMBOUR_POWERCUT_PROGRAM  if set: only a program of this name wakes the layer; one of another
-//                             name (a shell in between) hands the environment on untouched
+// Environment (the layer removes it at the start, so that child processes run without the layer):
+//   TAMBOUR_POWERCUT_DIR      the directory; without it, the layer is inactive
+//   TAMBOUR_POWERCUT_PROGRAM  if set: the layer is active only in a program of this name; another
+//                             program, such as a shell, passes the environment on unchanged
 //   TAMBOUR_POWERCUT_SEED     a number; the same calls in the same order lose the same bytes
 //   TAMBOUR_POWERCUT_AFTER    if set: cut at the operation of this number, counted from 1
-//   TAMBOUR_POWERCUT_POLICY   drop, prefix, blocks, sectors or keep; without it the seed chooses one
-//                             of the first four
+//   TAMBOUR_POWERCUT_POLICY   drop, prefix, blocks, sectors or keep; without it, the seed chooses
+//                             one of the first four
 //   TAMBOUR_POWERCUT_SYNC     if 1: syncs also wait for the real disk, which takes longer and
 //                             changes nothing else
 // SIGUSR2 cuts at once. The process ends by SIGKILL; one line on stderr says what was lost. From
-// the moment of the cut no thread gets another byte out, on a socket neither: whatever a client has
-// received, it received before.
+// the moment of the cut, no thread writes another byte, not even to a socket: a client has received
+// only what the program sent before the cut.
 //
 // What may be lost:
-//   - Data. Per file: blocks of 4,096 bytes written since its last sync. `drop` loses all of them,
-//     `prefix` all that were written after some moment, `blocks` any of them, `sectors` any 512
-//     bytes of any of them (torn writes). What is lost reads as it did at the last sync, or as
-//     zeros where there was nothing. The file's length is the old one or the new one.
-//   - Names. Creating, removing and renaming become durable when the DIRECTORY is synced, in the
-//     order in which they were done; a cut loses all that came after some moment. (Many file
-//     systems are kinder. mkdir, link and symlink count as durable at once.)
-//   - `*-shm` files, always: SQLite maps them, never syncs them and builds them anew.
-// `keep` loses nothing but those and is the same as kill -9.
+//   - Data: blocks of 4,096 bytes written to a file since its last sync. `drop` loses all of these
+//     blocks, `prefix` those written after some moment, `blocks` any of them, and `sectors` any 512
+//     bytes of any of them (torn writes). A lost block reads as it did at the last sync, or as
+//     zeros if it did not exist. The file's length is the old one or the new one.
+//   - Names: creating, removing and renaming become durable in order, when the DIRECTORY is synced.
+//     A cut loses all such changes after some moment. (Many file systems lose less. The layer
+//     treats mkdir, link and symlink as durable at once.)
+//   - `*-shm` files, always: SQLite maps them, never syncs them, and rebuilds them.
+// `keep` loses only the last kind, so it equals kill -9.
 //
-// Not seen: io_uring, stdio. What could go past it unnoticed and matters (writable shared maps,
-// fopen for writing, sendfile and their like, on a file below the directory) ends the program with
-// a message, so that no test passes because the layer was blind.
+// The layer does not see io_uring and stdio. Other calls that bypass it and matter (writable shared
+// maps, fopen for writing, sendfile and the like, on a file below the directory) end the program
+// with a message, so that no test passes because the layer missed a write.
 //
 //   cc -shared -fPIC -O2 -o powercut.so powercut.c -ldl -lpthread
 
 #define _GNU_SOURCE
-// The 64-bit names are defined here beside the plain ones; they must not become macros for them.
+// This file defines both the plain and the 64-bit names, so neither may be a macro for the other.
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
 
@@ -72,32 +72,32 @@ enum { BLOCK = 4096, SECTOR = 512, MAX_FD = 1 << 20 };
         found;                                                              \
     })
 
-// What a block held at the file's last sync, kept from the first write to it on.
+// The content of a block at the file's last sync, saved before the first write to the block.
 struct block {
-    uint64_t last_write;  // the operation that touched it last
+    uint64_t last_write;  // the last operation that changed the block
     unsigned char old[BLOCK];
 };
 
-// A file or a directory below the directory, known by device and inode.
+// A file or directory below the directory, identified by device and inode.
 struct file {
     struct file *next;
     dev_t device;
     ino_t inode;
     bool is_directory;
-    int keeper;           // a descriptor of our own, -1 until needed. Never closed: closing any
-                          // descriptor of a file drops the locks SQLite holds on it.
+    int keeper;           // the layer's own descriptor, -1 until needed. Never closed: closing any
+                          // descriptor of a file drops SQLite's locks on it.
     off_t durable_size;   // at the last sync
-    uint64_t shortened;   // the operation that last cut its length
+    uint64_t shortened;   // the last operation that shortened the file
     struct block **blocks;
     size_t block_capacity;
-    size_t *dirty;        // which places in `blocks` are taken
+    size_t *dirty;        // the indexes of the used entries of `blocks`
     size_t dirty_count, dirty_capacity;
 };
 
-// A change of names that its directory's sync has not covered yet.
+// A change of a name that no sync of its directory has covered yet.
 struct name_change {
     enum { CREATED, REMOVED, RENAMED } kind;
-    char *path;           // the name created, removed or renamed to
+    char *path;           // the created or removed name, or the new one
     char *from;           // RENAMED: the old name
     char *saved;          // REMOVED, or RENAMED over a file: another link to what was there
 };
@@ -106,7 +106,7 @@ enum policy { DROP, PREFIX, BLOCKS, SECTORS, KEEP };
 static const char *const policy_names[] = {"drop", "prefix", "blocks", "sectors", "keep"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char *root;                       // absolute, without a slash at the end; NULL: asleep
+static char *root;                       // absolute, no slash at the end; NULL: inactive
 static size_t root_length;
 static char *attic;                      // holds links to removed files
 static struct file *files;
@@ -122,7 +122,7 @@ static pthread_t cutter;
 static pid_t own_pid;
 static sem_t signalled;
 
-// MARK: - Small things
+// MARK: - Helpers
 
 static void say(const char *format, ...) {
     char line[512];
@@ -151,7 +151,7 @@ static uint64_t next_random(void) {  // splitmix64
     return z ^ (z >> 31);
 }
 
-// After the cut nothing leaves the process any more.
+// Blocks a thread for good once the cut has begun, so that nothing more leaves the process.
 static void stand_still_after_the_cut(void) {
     while (cutting && !pthread_equal(pthread_self(), cutter)) pause();
 }
@@ -161,8 +161,8 @@ static bool ends_with(const char *text, const char *end) {
     return length >= end_length && !strcmp(text + length - end_length, end);
 }
 
-// The absolute path if it lies below the directory (or is it), else NULL. The last component need
-// not exist and is not followed.
+// Returns the absolute path if it is the directory or below it, else NULL. The last component need
+// not exist; if it is a symlink, it is not followed.
 static char *path_inside(int directory, const char *path) {
     if (!root || !path || !*path) return NULL;
     char joined[PATH_MAX], parent[PATH_MAX], result[2 * PATH_MAX];
@@ -217,7 +217,7 @@ static void forget_blocks(struct file *file) {
 static struct file *known_file(const struct stat *status, bool is_new) {
     for (struct file *file = files; file; file = file->next) {
         if (file->device != status->st_dev || file->inode != status->st_ino) continue;
-        if (is_new) {  // a removed file's inode was given out again: this is another file
+        if (is_new) {  // a new file has got the inode of a removed one
             forget_blocks(file);
             file->durable_size = 0;
             file->keeper = -1;
@@ -245,7 +245,7 @@ static int keeper_of(struct file *file, int fd) {
     return file->keeper;
 }
 
-// Keeps what these bytes were at the last sync. Called before they change.
+// Saves the content of these bytes at the last sync. Called before they change.
 static void remember(struct file *file, int fd, off_t offset, off_t length) {
     if (length <= 0) return;
     int keeper = keeper_of(file, fd);
@@ -295,7 +295,7 @@ static struct name_change *add_change(int kind, const char *path) {
     return change;
 }
 
-// Gives a file that is about to lose its name another one out of sight.
+// Links a file that is about to lose its name into the attic, and returns the new name.
 static char *save(const char *path) {
     mkdir(attic, 0700);
     char *saved = NULL;
@@ -313,7 +313,7 @@ static void free_change(struct name_change *change) {
     free(change->path);
 }
 
-// The names in this directory are durable now.
+// Makes all changes of names in this directory durable.
 static void make_names_durable(int fd) {
     struct stat synced, status;
     if (fstat(fd, &synced)) return;
@@ -350,7 +350,7 @@ static void cut_file(struct file *file, uint64_t moment, size_t *kept, size_t *l
         if (policy == PREFIX && now < file->durable_size) survives = file->shortened <= moment;
         if (!survives) size = file->durable_size;
         if (policy == PREFIX && now > file->durable_size) {
-            // In the order of time the length goes with the last block that made the file longer.
+            // The file keeps the length that it had after its last surviving block.
             size = file->durable_size;
             for (size_t i = 0; i < file->dirty_count; i++) {
                 off_t end = (off_t)(file->dirty[i] + 1) * BLOCK;
@@ -359,7 +359,7 @@ static void cut_file(struct file *file, uint64_t moment, size_t *kept, size_t *l
             }
         }
     }
-    // A shorter length that did not last takes all that came after it along.
+    // If a truncation is taken back, all later writes are lost, too.
     bool lose_all = size > now;
     for (size_t i = 0; i < file->dirty_count; i++) {
         size_t index = file->dirty[i];
@@ -372,7 +372,7 @@ static void cut_file(struct file *file, uint64_t moment, size_t *kept, size_t *l
         }
         int lost_sectors = 0;
         for (int offset = 0; offset < BLOCK; offset += SECTOR) {
-            // SECTORS: a block that survives does so whole; one that does not is torn.
+            // SECTORS: a surviving block is whole; any other block is torn.
             if (!lose_all && policy == SECTORS && (survives || (next_random() & 1))) continue;
             lost_sectors++;
             off_t length = size - (start + offset);
@@ -420,7 +420,7 @@ static void remove_matching(const char *directory, const char *end) {
     closedir(listing);
 }
 
-// The lock is held, so no call is half done.
+// The caller holds the lock, so no other call is in progress.
 static void __attribute__((noreturn)) cut(void) {
     cutter = pthread_self();
     cutting = true;
@@ -428,7 +428,7 @@ static void __attribute__((noreturn)) cut(void) {
     uint64_t choice = next_random();
     if ((int)policy < 0) policy = choice % 4;
 
-    // The moment lies among the operations that are still open, or it would keep all or nothing.
+    // Choose a moment among the unsynced writes; any other would keep all of them or none.
     uint64_t oldest = operations;
     for (struct file *file = files; file; file = file->next)
         for (size_t i = 0; i < file->dirty_count; i++) {
@@ -455,14 +455,14 @@ static void __attribute__((noreturn)) cut(void) {
     for (;;) pause();
 }
 
-// Opens an operation that changes something: at most one runs at a time.
+// Begins an operation that changes something; only one runs at a time.
 static void enter(void) {
     stand_still_after_the_cut();
     pthread_mutex_lock(&lock);
     operations++;
 }
 
-// Closes it; the cut by number comes after the change and before any later sync.
+// Ends the operation. A cut at its number happens after the change and before any later sync.
 static void leave(void) {
     int error = errno;
     if (cut_at && operations >= cut_at) cut();
@@ -477,9 +477,9 @@ static void note_signal(int number) {
     errno = error;
 }
 
-// One thread is there for the signal and blocks no other: the program's own threads do not see it,
-// except one that waits for signals with an empty mask. Whichever takes it
-// only passes it on.
+// Runs on a separate thread, the only one that does not block SIGUSR2. A thread of the program that
+// waits for signals with an empty mask may get it, too. In either case the handler only wakes this
+// thread.
 static void *wait_for_signal(void *unused) {
     (void)unused;
     sigset_t set;
@@ -538,8 +538,8 @@ static void __attribute__((constructor)) wake(void) {
     root = need(strdup(resolved));
 }
 
-// The lock is kept: a cut that has begun ends the process itself, and none begins any more. Else an
-// exit on another thread would end a cut halfway, with some files taken back and others not.
+// Keeps the lock: a cut in progress ends the process itself, and no new cut begins. Otherwise an
+// exit on another thread could end the process during a cut, with only some files taken back.
 static void __attribute__((destructor)) tidy(void) {
     if (!root || pthread_equal(pthread_self(), cutter)) return;
     pthread_mutex_lock(&lock);
@@ -721,7 +721,7 @@ static int truncate_tracked(int fd, off_t size) {
         file->shortened = operations;
     }
     int result = REAL(ftruncate)(fd, size);
-    // A file that grew without a write has nothing to take back but its length.
+    // The cut needs a descriptor to take back the length of a file that grew without a write.
     if (file && size > now) keeper_of(file, fd);
     leave();
     return result;
@@ -758,7 +758,7 @@ int posix_fallocate64(int fd, off_t offset, off_t length) {
 
 static int sync_tracked(int fd) {
     enter();
-    // A cut at this very operation comes before the sync: it may have done any part of its work.
+    // A cut at this operation happens before the sync, which may have done any part of its work.
     if (cut_at && operations >= cut_at) cut();
     int result = real_sync ? REAL(fdatasync)(fd) : 0;
     struct file *file = file_at(fd);
@@ -848,7 +848,7 @@ int renameat2(
 // MARK: - Ways past the layer, and ways out of the process
 
 void _exit(int status) {
-    // A child between fork and exec has the lock as it was, and no thread that would give it back.
+    // A child between fork and exec inherits the lock's state, but no thread that could release it.
     if (root && getpid() == own_pid) pthread_mutex_lock(&lock);
     REAL(_exit)(status);
     abort();

@@ -1,10 +1,10 @@
-// What the power-cut tests cut: commits to a SQLite file and says on stdout what is committed.
+// The program that the power-cut tests cut. It commits to a SQLite file and reports each commit.
 //
 //   writer FILE SYNCHRONOUS     e.g. writer /tmp/x/test.db FULL
 //
-// Transaction n inserts row n, whose body follows from n, and sets the one row of `last` to n. Once
-// COMMIT has returned it writes the line n. It runs until something ends it; after MOST transactions it
-// waits for that.
+// Transaction n inserts row n, whose content depends only on n, and sets the one row of `last` to
+// n. After COMMIT has returned, it writes the line n to stdout. After MOST transactions it waits to
+// be killed.
 //
 //   cc -O1 -o writer writer.c -lsqlite3
 
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Far more than any test waits for, and little enough for a disk when the test is kept waiting.
+// More than any test waits for, but few enough to fit the disk if the test kills the program late.
 #define MOST 20000
 
 static sqlite3 *database;

@@ -2,8 +2,8 @@
 
     python faults.py --tambourd PROGRAM SESSION.json
 
-For each fault the recording is changed so that the server, which is as it was, differs from it in one thing:
-to the replay it makes no difference which of the two changed. The session is that of a dialog, `dialog.json`.
+Each fault changes one thing in the recording, so that the unchanged server differs from it. The replay cannot
+tell which of the two has changed. SESSION.json must be the session of a dialog, `dialog.json`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Change = Callable[[list[Document], Document], None]
 
 @dataclass(frozen=True)
 class Fault:
-    """What the server would have done, how that looks in the recording, and what the replay says to it."""
+    """A mistake of the server, the change of a recording that simulates it, and the replay's message."""
 
     name: str
     #: The expected message; None for a change that clients survive.
@@ -180,7 +180,7 @@ def for_others(events: list[Document], protocol: Document) -> None:
 
 
 async def notice(fault: Fault, session: Path, program: str) -> bool:
-    """Whether the replay says what it should."""
+    """Returns whether the replay gives the expected message."""
     recording, protocol = load(session), json.loads(PROTOCOL.read_text())
     fault.change(recording["events"], protocol)
     with tempfile.TemporaryDirectory(prefix="tambour-faults-") as place:

@@ -3,10 +3,11 @@
     python record.py --tambourd PROGRAM --out FOLDER [SCENARIO ...]
     python record.py --tambourd PROGRAM --out FOLDER --flows PYTHON
 
-The first records scenarios of the stock client, the second the flows of the specification, and cases, as the
-conformance suite plays them; PYTHON is one that has the suite. Each gets a server and a data directory of its own. `make
-record-sessions` calls both; `session.py` says what a recording looks like. Tokens, codes and ids are replaced
-by names: a recording holds no secret, and two recordings of one conversation are nearly the same file.
+The first command records scenarios of the stock client. The second records the flows of the specification, and
+some cases, as the conformance suite plays them; PYTHON is an interpreter with the suite. Each recording gets its
+own server and data directory. `make record-sessions` runs both; `session.py` describes the format. Tokens, codes
+and ids are replaced by names: a recording contains no secret, and two recordings of one conversation are nearly
+the same file.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Codes:
     path: Path
 
     def find(self, code: str) -> tuple[str, int] | None:
-        """The digits of the phone, and which of its codes it is, from 1."""
+        """Returns the phone that got the code, in digits, and the code's number among its codes, from 1."""
         seen: dict[str, int] = {}
         with suppress(FileNotFoundError):
             for line in self.path.read_text().splitlines():
@@ -141,7 +142,7 @@ class Recorder:
         )
 
     def _name_of_sent(self, connection: str, leaf: Leaf) -> str | None:
-        """What stands for a scalar of a request; None when it is the same in every run."""
+        """Returns the placeholder for a scalar of a request; None if the scalar is the same in every run."""
         value = leaf.value
         if leaf.type == "ms":
             return self._name_of_time(value)
@@ -170,7 +171,7 @@ class Recorder:
         return f"now{ahead:+}" if abs(ahead) < DAY else None
 
     def _dialog(self, connection: str, chat: int) -> str | None:
-        """The name of a dialog that a client made up from two users; the client's own user goes first."""
+        """Names a dialog whose id a client computed from two users; tries the client's own user first."""
         users = {value: name for (kind, value), name in self._names.items() if kind == "user"}
         own = self._users.get(connection)
         for one in ([own] if own in users else []) + list(users):
@@ -196,7 +197,7 @@ class Recorder:
         self.events.append(event)
 
     def _marked(self, value: Any, type: Type, field: str, is_sensitive: bool) -> Any:
-        """A value with names for what differs from run to run."""
+        """Returns a value with placeholders for what differs from run to run."""
         if isinstance(value, dict):
             fields = type.fields or {}
             return {
@@ -248,7 +249,7 @@ class Recorder:
 
 
 class Proxy:
-    """Stands between clients and a server, and tells a recorder everything before it passes on."""
+    """A proxy between clients and a server that records each packet before it passes the packet on."""
 
     def __init__(self, server: str, recorder: Recorder) -> None:
         host, _, port = server.rpartition(":")
@@ -261,7 +262,7 @@ class Proxy:
         self._open: set[asyncio.Task[None]] = set()
 
     async def start(self) -> str:
-        """Where clients connect."""
+        """Starts to listen; returns the address for clients."""
         listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         return f"127.0.0.1:{listener.sockets[0].getsockname()[1]}"
 
@@ -289,7 +290,7 @@ class Proxy:
     async def _close(
         self, name: str, back: asyncio.Task[None], writer: asyncio.StreamWriter, fenced: asyncio.Event
     ) -> None:
-        """Closes the server's side when the client has closed its own and all that was under way has come."""
+        """Closes the server's side after the client's, when all pending packets have arrived."""
         if not back.done():
             with suppress(ConnectionError):
                 writer.write(FENCE)
@@ -328,9 +329,9 @@ def now() -> int:
 async def record(
     name: str, title: str, client: str, command: list[str], arguments: argparse.Namespace
 ) -> None:
-    """Runs a command against a server of its own and writes what was said to `<name>.json`.
+    """Runs a command against its own server and writes the conversation to `<name>.json`.
 
-    In the command `{address}` is where clients connect and `{codes}` the file of login codes.
+    In the command, `{address}` is the address for clients and `{codes}` the file of login codes.
     """
     limits = OWN_LIMITS.get(name, LIMITS)
     specification = Specification(arguments.protocol)
@@ -371,7 +372,7 @@ async def record_scenarios(arguments: argparse.Namespace) -> None:
 
 
 async def record_flows(arguments: argparse.Namespace) -> None:
-    """Records every flow of the specification, and CASES; who takes part registers first."""
+    """Records every flow of the specification, and CASES; all participants register first."""
     accounts = [part for number in range(1, 5) for part in ("--account", f"+7999000000{number}")]
     codes = """awk '$1 == "{phone}" {code = $2} END {print code}' {codes}"""
     flows = json.loads(arguments.protocol.read_text())["flows"]

@@ -2,21 +2,20 @@
 
     python replay.py --tambourd PROGRAM SESSION.json ...
 
-Each session gets a server of its own with the limits it was recorded with. The bytes that the clients sent
-are sent again in the same order; only tokens, ids, times and codes are replaced by what they are now. Then
+Each session gets its own server, with the limits it was recorded with. The clients' bytes are sent again in the
+same order; only tokens, ids, times and codes are replaced by the present ones. Then
 
 - every request is answered by a packet of the same kind, opcode and seq, and every push comes, on the same
   connection;
 - every field is there, with the same type and, unless it is marked as different in every run, the same value;
-- ids, tokens and hashes that were the same are the same again;
-- a field that was not there is one of the specification as it is now, and needs no capability that the client
-  did not name;
-- nothing else is pushed but presence, which depends on the clock.
+- ids, tokens and hashes that were equal are equal again;
+- a new field is part of the present specification, and needs no capability that the client did not name;
+- nothing else is pushed except presence, which depends on the clock.
 
-People of the recordings knew each other by their ids alone, which opens nothing any more: whoever logs in finds
-the others by their phones, and they find them.
+In the recordings, users reached each other by id alone, which the server no longer permits. So each user who logs
+in finds the others by phone, and they find that user.
 
-Prints a line for each session, with the first thing that does not hold; status 1 if there is any.
+Prints a line for each session, with its first mismatch; exits with 1 if there is any.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class Codes:
         self._path = path
 
     async def get(self, phone: str, number: int) -> str:
-        """The login code of this number, from 1, that was sent to a phone."""
+        """Waits for the login code with this number, from 1, among the codes of a phone."""
         ends = time.monotonic() + DEADLINE
         while time.monotonic() < ends:
             text = self._path.read_text() if self._path.exists() else ""
@@ -85,7 +84,7 @@ class Codes:
 
 
 class Names:
-    """What the names of a recording stand for this time."""
+    """The values in this run that the names of a recording stand for."""
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
@@ -103,7 +102,7 @@ class Names:
 
 
 class Comparison:
-    """Whether a value is what was recorded; collects what names stand for."""
+    """Compares values with the recorded ones, and collects the values of new names."""
 
     def __init__(self, names: dict[str, Any], capabilities: set[str]) -> None:
         self.names, self._capabilities = names, capabilities
@@ -121,13 +120,13 @@ class Comparison:
         elif name := marker(wanted):
             self._compare_marked(name, found, path)
         elif isinstance(wanted, int) and path.endswith(f"/{found}/id"):
-            # The value is opaque, so the recording contains it unchanged: the id of the key above it.
+            # The recording contains an opaque value unchanged; this one is the id that is the key above it.
             return
         elif not same(unescaped(wanted), plain(found)):
             raise Mismatch(f"{path}: {brief(found)} instead of {brief(wanted)}")
 
     def _in_order(self, wanted: list[Any], found: list[Any]) -> list[Any]:
-        """People in the order of the recording: they come in that of their ids, which are others this time."""
+        """Returns users in the recorded order: the server sorts by id, and the ids differ in this run."""
         of = {item["userId"]: item for item in found if isinstance(item, dict) and "userId" in item}
         names = [marker(item.get("userId")) for item in wanted if isinstance(item, dict)]
         ids = [self.names.get(name) for name in names if name]
@@ -150,7 +149,7 @@ class Comparison:
             self._allow(key, type, path)
 
     def _key(self, key: str) -> str | None:
-        """A key as it is this time; None for a name not met before."""
+        """Returns a recorded key as it is in this run; None for a name without a value yet."""
         name = marker(key)
         if name is None:
             return unescaped(key)
@@ -172,7 +171,7 @@ class Comparison:
             raise Mismatch(f"{path}: {found} instead of {self.names[name]}, which is {name}")
 
     def _allow(self, key: str, type: Type, path: str) -> None:
-        """A key that was not there before: the specification has it now, and the client may be sent it."""
+        """Checks that a new key is in the present specification, and that the client may get it."""
         if type.fields is None:
             if type.text == "any":
                 return
@@ -195,7 +194,7 @@ def brief(value: Any) -> str:
 
 
 class Connection:
-    """One client, and what has come for it and was not looked at yet."""
+    """A client's connection, with the packets that have arrived and were not compared yet."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answers: int) -> None:
         self._reader, self._writer, self._answers = reader, writer, answers
@@ -226,7 +225,7 @@ class Connection:
         await self._task
 
     async def wait(self, what: str, condition: Any) -> Any:
-        """Waits until a condition says something; looks again whenever something has come."""
+        """Waits until `condition` returns a result; tries again after each packet."""
         try:
             async with asyncio.timeout(DEADLINE), self._news:
                 while (result := condition()) is None:
@@ -282,7 +281,7 @@ class Replay:
             await self._close({"close": name})
 
     async def hang_up(self) -> None:
-        """Closes what is open."""
+        """Closes all connections."""
         for connection in self._connections.values():
             await connection.close()
 
@@ -337,7 +336,7 @@ class Replay:
             await self._introduce(event["on"])
 
     async def _introduce(self, newcomer: str) -> None:
-        """Whoever has logged in and the others find each other by phone."""
+        """Makes the newcomer and the other users find each other by phone."""
         for name, (user, phone) in self._people.items():
             if user != self._people[newcomer][0]:
                 await self._find(newcomer, phone)
@@ -401,9 +400,9 @@ class Replay:
 
 
 async def replay(session: Path, program: str, specification: Specification) -> str:
-    """Replays a session against a server of its own.
+    """Replays a session against its own server.
 
-    Returns how much was said; raises `Mismatch`.
+    Returns the number of packets by kind, as a text; raises `Mismatch`.
     """
     recording = load(session)
     async with tambourd(program, recording["limits"]) as server:

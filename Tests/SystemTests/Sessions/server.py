@@ -1,4 +1,4 @@
-"""A server of one's own: a process with a data directory that goes when it is no longer needed."""
+"""A `tambourd` process with its own data directory, which is removed at the end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Server:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Starts the program, on the port of the time before if there was one."""
+        """Starts the program, on the same port as before if it ran before."""
         options = {"--listen": self.address} | self._options
         self._process = await asyncio.create_subprocess_exec(
             self._program,

@@ -1,6 +1,6 @@
-"""A recorded session: how its file looks, and what stands in it for what differs from run to run.
+"""A recorded session: the format of its file, and the placeholders for what differs from run to run.
 
-The file is JSON with one event a line, in the order in which a proxy between clients and server saw them:
+The file is JSON with one event per line, in the order in which a proxy between clients and server saw them:
 
     {"connect": "c1"}                                a client connects; connections are numbered
     {"request": NAME, "on": "c1", "head": HEX, "payload": HEX}
@@ -10,17 +10,18 @@ The file is JSON with one event a line, in the order in which a proxy between cl
     {"push": NAME, "on": "c2", "opcode": 128, "value": {...}}
     {"close": "c1"}                                  the client closes
     {"closed": "c1"}                                 the server closes
-    {"let": "chat1", "xor": ["user1", "user2"]}      a client makes up the id of a dialog
+    {"let": "chat1", "xor": ["user1", "user2"]}      a client computes the id of a dialog
 
-In a value a string that begins with `$` stands for something else; one that really begins so has `$$`:
+In a value, a string that begins with `$` is a placeholder; a real string that begins with `$` has `$$`:
 
     $user1 $chat1 $message1 $poll1 $session1 $token1 $hash1
-                                                      the same wherever it stands, whatever it is this time
+                                                      the same value at each place, but another one in each run
     $ms                                               some time, in milliseconds
-    $ms:time1                                         the same, and a later request sends it back
+    $ms:time1                                         a time that a later request sends back
     $int                                              some integer
 
-In a payload `{message1:d3}` is such a thing as MessagePack, in the form whose first byte is given if it fits.
+In a payload, `{message1:d3}` is a placeholder that is sent as MessagePack, in the form with the given first
+byte if the value fits.
 There are also `{time1:cf}`, `{now:cf}` and `{now-3600000:cf}` (the client's clock when it is sent, in
 milliseconds; it is never behind a time that the server has told), and `{code79990000001.2:a6}` (the second
 login code of a phone).
@@ -49,7 +50,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def escaped(value: Any) -> Any:
-    """A scalar as it stands in a value."""
+    """Returns a scalar as a recorded value contains it, with a leading `$` doubled."""
     return "$" + value if isinstance(value, str) and value.startswith("$") else value
 
 
@@ -58,6 +59,6 @@ def unescaped(value: Any) -> Any:
 
 
 def marker(value: Any) -> str | None:
-    """What a scalar of a value stands for, without the `$`; None for a scalar that stands for itself."""
+    """Returns the name of a placeholder without the `$`; None for a scalar that is no placeholder."""
     is_marked = isinstance(value, str) and value.startswith("$") and not value.startswith("$$")
     return value[1:] if is_marked else None

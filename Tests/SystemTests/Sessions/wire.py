@@ -61,7 +61,7 @@ class Packet:
 
 
 def decode(payload: bytes) -> Any:
-    """The value of a payload; no bytes are the empty map."""
+    """Decodes a payload; an empty payload stands for the empty map."""
     return msgpack.unpackb(payload, raw=False, strict_map_key=False) if payload else {}
 
 
@@ -110,14 +110,14 @@ class Specification:
         return self._opcodes[opcode]["name"] if opcode in self._opcodes else str(opcode)
 
     def payload(self, opcode: int, role: str) -> Type:
-        """The type of a request, reply, push or error; of what nobody knows, `any`."""
+        """The type of a request, reply, push or error; `any` for an unknown opcode."""
         if role == "error":
             return self.type("ErrorReply")
         fields = self._opcodes.get(opcode, {}).get(role)
         return self.type("any") if fields is None else Type(f"{self.name(opcode)} {role}", self, fields)
 
     def type(self, text: str) -> Type:
-        """The type of an expression; what is packed travels like what it holds."""
+        """The type of an expression; a packed value is encoded like its content."""
         return self.type(text[len("packed<") : -1]) if text.startswith("packed<") else Type(text, self)
 
 
@@ -135,7 +135,7 @@ class Type:
         return None if fields is None else {field["key"]: field for field in fields}
 
     def field(self, key: str) -> Type:
-        """The type of a field; of a key nobody knows, `any`."""
+        """The type of a field; `any` for an unknown key."""
         fields = self.fields
         if fields is None:
             return self.specification.type(self._inner)
@@ -147,12 +147,12 @@ class Type:
 
     @property
     def key(self) -> str | None:
-        """What the keys of a map are, None unless they are ids."""
+        """The type of a map's keys if they are ids, otherwise None."""
         return self.text.removeprefix("map<").split(",")[0] if self.text.startswith("map<") else None
 
     @property
     def _inner(self) -> str:
-        """What a list or map holds; of anything else, `any`."""
+        """The type of the items of a list or map; `any` for other types."""
         head, _, rest = self.text.partition("<")
         inner = rest.removesuffix(">")
         match head:
@@ -180,7 +180,7 @@ class Leaf:
 
 
 def leaves(payload: bytes, type: Type) -> Iterator[Leaf]:
-    """Every scalar of a payload, map keys that are ids among them, in the order of its bytes."""
+    """Every scalar of a payload, including map keys that are ids, in the order of the bytes."""
     if payload:
         unpacker = msgpack.Unpacker(raw=False, strict_map_key=False)
         unpacker.feed(payload)
@@ -210,9 +210,9 @@ def _leaves(unpacker: Any, payload: bytes, type: Type, field: str) -> Iterator[L
 
 
 def encode_like(value: Any, first: int) -> bytes:
-    """A scalar in MessagePack, in the form that began with this byte if it fits, else in the shortest.
+    """Encodes a scalar in the MessagePack form with this first byte if it fits, else in the shortest form.
 
-    An id goes out as digits where it was a string before.
+    An id that was recorded as a string is encoded as digits.
     """
     if isinstance(value, int) and (first >> 5 == 0x5 or first in (0xD9, 0xDA, 0xDB)):
         value = str(value)

@@ -13,7 +13,7 @@ CIDS = itertools.count(1)
 
 
 async def create_channel(owner: Device, title: str, *readers: Device) -> int:
-    """The library creates groups alone."""
+    """Creates a channel with a plain request, because the library can create only groups."""
     control = {"_type": "CONTROL", "event": "new", "chatType": "CHANNEL", "title": title, "userIds": [each.id for each in readers]}
     created = await owner.invoke(Opcode.MSG_SEND, {"message": {"cid": next(CIDS), "attaches": [control]}})
     return created["chatId"]

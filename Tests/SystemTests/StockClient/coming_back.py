@@ -37,7 +37,7 @@ async def relogin(world: World) -> None:
     same({chat.id for chat in await stock_pages(bob)}, set(wanted), "pages as the library's fetch_chats walks them")
     fact("so are the pages from now, by the reply's marker and as the library walks them")
 
-    # Bob goes away once more. Five groups change, each in another way.
+    # Bob goes away once more. Five groups change, each in a different way.
     await bob.close()
     said, edited, deleted, marked, hidden = list(groups)[:5]
     newest = {chat: (await chat_info(alice, chat))["lastMessage"]["id"] for chat in list(groups)[:5]}
@@ -147,7 +147,7 @@ async def reconnect(world: World) -> None:
 
 
 async def make_groups(owner: Device, count: int, members: list[int], start: int = 0) -> dict[int, str]:
-    """Many groups at once. Answers the text of the last message of each."""
+    """Creates many groups at once; returns the text of the last message of each."""
 
     async def make(number: int) -> tuple[int, str]:
         control = {"_type": "CONTROL", "event": "new", "chatType": "CHAT", "title": f"Group {number}", "userIds": members}
@@ -161,7 +161,7 @@ async def make_groups(owner: Device, count: int, members: list[int], start: int 
 
 
 async def all_pages(device: Device, marker: int, count: int = 40) -> dict[int, dict[str, Any]]:
-    """Every chat from here on, by the markers the server answers. No chat may come twice."""
+    """Returns all chats from this marker on, page by page. No chat may come twice."""
     chats: dict[int, dict[str, Any]] = {}
     while marker:
         page = await device.invoke(Opcode.CHATS_LIST, {"marker": marker, "count": count})
@@ -175,7 +175,7 @@ async def all_pages(device: Device, marker: int, count: int = 40) -> dict[int, d
 
 
 async def stock_pages(device: Device) -> Iterable[Any]:
-    """Every chat as somebody walks them who sees no marker: on from the oldest chat of each page."""
+    """Returns all chats as a client without markers reads them: each page starts at the oldest chat before it."""
     found: dict[int, Any] = {}
     marker = None
     while True:

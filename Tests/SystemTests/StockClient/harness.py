@@ -65,7 +65,7 @@ def now_ms() -> int:
 
 
 async def refused(call: Awaitable[Any], *codes: str) -> ApiError:
-    """The call must be answered with one of these error codes."""
+    """Awaits the call, which the server must refuse with one of these codes."""
     try:
         result = await call
     except ApiError as error:
@@ -130,11 +130,11 @@ class Events:
                 raise Failure(f"{self} waited for {kind!r}; came instead: {self._summary()}") from None
 
     async def fence(self) -> None:
-        """Asks for something and waits for the answer: what the server had pushed before is here by then."""
+        """Sends a request and waits for its reply, which arrives after all earlier pushes."""
         raise NotImplementedError
 
     async def silence(self, *kinds: str, where: Callable[[Any], bool] = lambda _: True) -> None:
-        """Nothing of these kinds is here, and nothing is on its way: the answer to PING would overtake it."""
+        """Checks that no event of these kinds has arrived; the fence proves that none is on its way."""
         await self.fence()
         found = [(kind, event) for kind, event in self._events if kind in kinds and where(event)]
         check(not found, f"{self} should have heard nothing, heard {found}")
@@ -308,7 +308,7 @@ class World:
         return device
 
     async def register(self, name: str, **settings: Any) -> Device:
-        """A new person on a first device, logged in. They and the others find each other by phone: an id opens nothing."""
+        """Registers a user on a first device. All users find each other by phone: an id alone gives no access."""
         registration = RegistrationConfig(first_name=name.capitalize(), last_name="Testova")
         newcomer = await self.device(self.phone(), name, registration_config=registration, **settings).connect()
         for other in self._people:
@@ -353,9 +353,9 @@ async def history_ids(device: Device, chat: int, newest: Any) -> list[int]:
 
 
 def later_than(message: Any) -> int:
-    """An anchor for a page with this message in it.
+    """Returns a time whose page contains this message.
 
-    The library's own default is its clock; a chat that was written to faster than once a millisecond is ahead of it.
+    The library's default is its clock, but after more than one message per millisecond, message times run ahead of it.
     """
     return max(now_ms(), message.time)
 

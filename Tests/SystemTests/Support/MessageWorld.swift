@@ -2,7 +2,7 @@ import Foundation
 import TambourProtocol
 import TambourTesting
 
-/// A server with Alice, who has a device, and Bob, who writes to her.
+/// A server with two users: Alice, whose device the tests drive, and Bob, who writes to her.
 final class MessageWorld {
     let directory: URL
     let server: TestServer
@@ -22,7 +22,7 @@ final class MessageWorld {
 
     var chat: ChatID { alice.dialog(with: bob) }
 
-    /// Returns a new token for the device.
+    /// Returns a new token for the device of `person`.
     func token(of person: WireClient) throws -> String {
         let session = try server.signIn(phoneOf: person, device: "tambour")
         defer { session.close() }
@@ -33,7 +33,7 @@ final class MessageWorld {
         try await device.logIn(to: server.address, token: token(of: person))
     }
 
-    /// Makes Bob write to Alice.
+    /// Makes Bob send Alice a message for each number.
     func hear(_ numbers: ClosedRange<Int>) throws {
         for number in numbers { try bob.send("b\(number)", to: chat, cid: Int64(number)) }
     }

@@ -2,7 +2,7 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// An account on a device, and the `tambour` programs that use its file.
+/// An account file on a device, and the `tambour` programs that use it.
 struct TambourAccount {
     let directory: URL
     let name: String
@@ -19,7 +19,7 @@ struct TambourAccount {
         try ChildProcess(Self.program(), arguments + place, input: input)
     }
 
-    /// Runs a program until it ends; kills it after the deadline.
+    /// Runs a program until it ends; kills it if it runs longer than `deadline`.
     func run(
         _ arguments: [String],
         input: String = "/dev/null",

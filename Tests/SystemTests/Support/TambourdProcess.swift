@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import TambourTesting
 
-/// A real `tambourd serve` with its own data directory, which is removed after the test.
+/// A real `tambourd serve` with its own data directory, which `run` removes at the end.
 ///
 /// The program is the one built with the tests; `TAMBOUR_TAMBOURD` names another one.
 final class TambourdProcess: Sendable {
@@ -75,7 +75,7 @@ final class TambourdProcess: Sendable {
     /// The standard error of all runs of the server.
     var errors: String { earlierErrors.withLock { $0 } + current.errors }
 
-    /// The server's memory now, in bytes; 0 after its death.
+    /// The server's present memory, in bytes; 0 after the process has ended.
     var residentBytes: Int { current.residentBytes }
 
     /// The server's peak memory so far, in bytes.

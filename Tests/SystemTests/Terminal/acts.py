@@ -1,7 +1,7 @@
-"""Own acts show: on the screen of who acts, and on their other device, once nothing is under way any more.
+"""A user's acts show on their own screen and on their other device, once no task is in progress.
 
-Alice sits in front of two devices. Bob and Carol are in her group or not; Dave sends what tells that everything before has
-come. Every command, every key that `tambour keys` names and every key below a panel has an act here, or a reason.
+Alice uses two devices. Bob and Carol join and leave her groups; Dave sends the fences. Every command, every key that
+`tambour keys` names and every key below a panel has an act here, or a reason in `ELSEWHERE`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SIZE = (100, 30)
 #: The width of the chat list on a screen of that size, in columns; a separator follows.
 LIST = 28
 
-#: The mark of a message that is not stored by the server yet, at the end of its line, before a time or not.
+#: The mark at the end of a message's line until the server has stored the message; a time may follow.
 WAITS = re.compile(r" …( \d\d:\d\d)?\s*$", re.MULTILINE)
 
 #: The acts by their triggers, such as `/title`, `reply` of `tambour keys`, or `Contacts: Alt-a`.
@@ -107,14 +107,14 @@ class Stage:
         self.own.type(text)
 
     def on_newest(self, key: str) -> None:
-        """Does something to the newest message of the open chat, once it is stored: what waits cannot be answered."""
+        """Presses a key on the newest message of the open chat, once it is stored: a waiting one cannot be answered."""
         self.own.until("nothing that waits", lambda: is_idle(self.own) and not WAITS.search(pane(self.own)))
         self.own.press("Esc")
         self.own.until("a chosen message", lambda: not self.own.cursor)
         self.own.press(key)
 
     def to_line(self) -> None:
-        """From the message that is chosen back to the line."""
+        """Goes from the selected message back to the input line."""
         self.own.press("Enter")
         self.own.until("the line", lambda: self.own.cursor)
 
@@ -128,7 +128,7 @@ class Stage:
     # Expected results
 
     def shown(self, what: str, holds: Callable[[Terminal], object], *, other: bool = True) -> None:
-        """Something must show on both screens, when nothing is under way any more."""
+        """Checks after a fence that `holds` is true for both screens."""
         self.world.send_fence(self.dave, self.alice)
         places = [("on the own screen", self.own), ("on the other device", self.other)]
         for place, terminal in places if other else places[:1]:
@@ -137,12 +137,12 @@ class Stage:
                 terminal.until(what, lambda terminal=terminal: holds(terminal) and is_idle(terminal))
 
     def noticed(self, words: str) -> None:
-        """Something must be said in the status line of the own screen."""
+        """Waits until the status line of the own screen contains the words."""
         with self.world.checking(f"acts: {self.act} on the own screen"):
             self.own.until(words, lambda: words in self.own.lines[-1])
 
     def in_panel(self, command: str, title: str, text: str, *, there: bool = True) -> None:
-        """A panel of both screens must say something, or not."""
+        """Checks on both screens whether a panel contains a text."""
         def holds(terminal: Terminal) -> bool:
             self.open(command, title, terminal)
             try:
@@ -154,7 +154,7 @@ class Stage:
         self.shown(f"{text!r} in {title}", holds)
 
     def heal(self) -> None:
-        """What a screen has missed comes with the next message of the group."""
+        """Makes both screens fetch what they have missed: Bob sends another message to the group."""
         self.heals += 1
         text = f"all is well {self.heals}."
         self.bob.run("send", "Friends", text)
@@ -741,7 +741,7 @@ def sessions(stage: Stage) -> None:
     laptop = stage.alice.online("laptop", size=SIZE)
     stage.open("/sessions", "Signed in")
     stage.own.until("three devices", lambda: stage.own.text.count("DESKTOP") == 3)
-    # The asking device comes first, then the others by when they were last seen.
+    # The asking device is listed first, then the others in the order in which they were last seen.
     stage.own.press("Down", "x")
     stage.answer("Sign out", "y")
     stage.own.until("two devices", lambda: stage.own.text.count("DESKTOP") == 2)

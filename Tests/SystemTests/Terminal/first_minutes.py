@@ -24,7 +24,7 @@ def section(page: str, title: str) -> str:
 
 
 def commands(text: str) -> list[str]:
-    """The lines of the consoles, without what they say to the right."""
+    """The lines of the console blocks, without the comments at their ends."""
     blocks = re.findall(r"^```console\n(.*?)^```$", text, re.M | re.S)
     return [re.sub(r" +# .*", "", line) for block in blocks for line in block.splitlines() if line]
 
@@ -38,7 +38,7 @@ def recipe(target: str, *variables: str) -> str:
 
 
 class Reader:
-    """Somebody who reads the README, and has a terminal for each thing that goes on."""
+    """A reader of the README, with a terminal for each running program."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -52,7 +52,7 @@ class Reader:
 
 
 def sign_in(terminal: Terminal, server: Terminal, address: str, phone: str, name: str) -> None:
-    """What the screen asks for: server, phone and code; and a name, for the phone is new."""
+    """Enters what the screen asks for: server, phone, code, and a name, because the phone is new."""
     terminal.shows("Welcome", f"Server: {ADDRESS}", "Phone: +")
     terminal.press("Up", "Ctrl-u")
     terminal.type(address)

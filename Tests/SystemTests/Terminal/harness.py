@@ -74,7 +74,7 @@ class Server:
 
 
 class Person:
-    """Somebody with a phone, and devices with a folder each."""
+    """A user with a phone number; each of the user's devices has its own folder."""
 
     def __init__(self, world: World, name: str, number: int) -> None:
         self.world, self.name = world, name
@@ -93,7 +93,7 @@ class Person:
         }
 
     def run(self, *arguments: str, device: str = "phone", given: str | None = None, status: int = 0) -> str:
-        """What a command prints."""
+        """Runs a command and returns its output."""
         done = subprocess.run(
             [self.world.tambour, *arguments], input=given, capture_output=True, text=True, timeout=DEADLINE * 2,
             env=self.environment(device),
@@ -108,7 +108,7 @@ class Person:
         return Terminal([str(self.world.tambour), *arguments], self.environment(device), size)
 
     def online(self, device: str = "phone", size: tuple[int, int] = (80, 24)) -> Terminal:
-        """A screen on which everything has come that has happened."""
+        """Opens a screen and waits until it is online."""
         terminal = self.open(device=device, size=size)
         terminal.shows(" online")
         return terminal
@@ -152,18 +152,18 @@ class World:
         return person
 
     def send_fence(self, sender: Person, receiver: Person) -> None:
-        """Has somebody send a message after everything that has happened."""
+        """Makes `sender` send a message, which arrives after everything that has happened before."""
         self.fences += 1
         sender.write(receiver.phone, f"fence {self.fences}.")
 
     def pass_fence(self, terminal: Terminal) -> None:
-        """Everything that has happened before the fence is here, and nothing of one's own waits."""
+        """Waits until the fence has arrived, and so everything before it, and until no own task waits."""
         terminal.shows(f"fence {self.fences}.")
         terminal.until("nothing under way", lambda: is_idle(terminal))
 
     @contextmanager
     def checking(self, name: str) -> Iterator[None]:
-        """A check by its name."""
+        """Names a check: prints the name if the body succeeds, and adds it to a failure."""
         try:
             yield
         except Failure as failure:

@@ -41,7 +41,7 @@ class Writer:
         is_typed(self.terminal, self.text)
 
     def still(self, what: str) -> None:
-        """What was written is in the line, and goes on there."""
+        """Checks that the written text is still in the line, and that typing continues there."""
         with self.world.checking(f"kept: {what}"):
             is_typed(self.terminal, self.text)
             self.writes("x")
@@ -136,7 +136,7 @@ def heard(person: Person, chat: str) -> str:
 
 
 def in_editor(world: World, terminal: Terminal) -> str:
-    """What is in the line, all of it."""
+    """Returns the whole content of the input line, which the editor copies."""
     edited = world.folder / "edited"
     edited.unlink(missing_ok=True)
     terminal.press("Alt-e")

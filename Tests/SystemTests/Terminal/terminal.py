@@ -31,7 +31,7 @@ KEYS = {
 
 
 class Failure(Exception):
-    """What a person would not have seen."""
+    """Something that the screen should have shown, and did not."""
 
 
 def check(holds: object, otherwise: str) -> None:
@@ -40,7 +40,7 @@ def check(holds: object, otherwise: str) -> None:
 
 
 class Screen(pyte.Screen):
-    """With the scrolling of regions that `pyte` leaves out (ECMA-48: SU and SD)."""
+    """A screen that also scrolls regions, which `pyte` does not support (ECMA-48: SU and SD)."""
 
     def scroll_up(self, count: int = 1) -> None:
         self.scroll(self.delete_lines, count)
@@ -117,7 +117,7 @@ class Terminal:
 
     @property
     def takes_keys(self) -> bool:
-        """Whether the program reads keys as they are typed: lines are not put together for it."""
+        """Whether the program gets each key at once: the terminal is not in canonical mode."""
         return not termios.tcgetattr(self.file)[3] & termios.ICANON
 
     def shows(self, *texts: str) -> None:
@@ -188,7 +188,7 @@ class Terminal:
     def listen(seconds: float, waiting: Terminal) -> bool:
         """Reads what comes into any terminal, once.
 
-        Returns whether the program of `waiting` is still there, or had something to say.
+        Returns whether the program of `waiting` still runs, or has written something.
         """
         alive = [terminal for terminal in Terminal.opened if terminal.status is None]
         if waiting not in alive:

@@ -13,7 +13,7 @@ SIZES = [(80, 24), (40, 12), (20, 6)]
 
 
 def stands_behind(terminal: Terminal, text: str) -> bool:
-    """Whether there is a visible cursor, right behind a text."""
+    """Whether the cursor is visible and right after a text."""
     if not terminal.cursor:
         return False
     row, column = terminal.cursor
@@ -21,7 +21,7 @@ def stands_behind(terminal: Terminal, text: str) -> bool:
 
 
 #: A different letter each time, because the screen may still show the last one. No name on the screen ends with a
-#: capital, so a cursor behind a capital shows that it was typed.
+#: capital, so a cursor right after a capital shows that the letter was typed.
 LETTERS = itertools.cycle("BCDFGHJKLMNPQRSTVWXZ")
 
 
@@ -44,7 +44,7 @@ def type_and_see(terminal: Terminal) -> None:
 
 
 class Walk:
-    """Somebody who goes from state to state of one screen and types a letter in each."""
+    """Goes through the states of one screen and types a letter in each."""
 
     def __init__(self, world: World, terminal: Terminal) -> None:
         self.world, self.terminal = world, terminal
@@ -52,18 +52,18 @@ class Walk:
         self.size = f"{size.columns}x{size.lines}"
 
     def text(self, state: str) -> None:
-        """Letters are text here."""
+        """Checks a state in which letters are text."""
         with self.world.checking(f"typed: {state} at {self.size}"):
             type_and_see(self.terminal)
             return
         self.terminal.press("Ctrl-u")
 
     def keys(self, state: str) -> None:
-        """Letters are keys here: a cursor would say something else."""
+        """Checks a state in which letters are commands, so no cursor may be visible."""
         with self.world.checking(f"typed: {state} at {self.size}"):
             self.terminal.until("no cursor", lambda: not self.terminal.cursor)
 
-    # Actions that wait for their effect, because a key right behind Esc would count as one with Alt.
+    # Actions that wait for their effect, because a key right after Esc would count as a key with Alt.
 
     def type(self, text: str) -> None:
         self.terminal.type(text)
@@ -97,7 +97,7 @@ class Walk:
         self.terminal.until("no cursor", lambda: not self.terminal.cursor)
 
     def go_back(self, key: str) -> None:
-        """To the line, as it was."""
+        """Goes back to the unchanged input line."""
         self.terminal.press(key)
         self.terminal.until("the line", lambda: stands_behind(self.terminal, "> "))
 

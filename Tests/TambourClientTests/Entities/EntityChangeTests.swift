@@ -2,7 +2,8 @@ import TambourClient
 import TambourProtocol
 import Testing
 
-/// Two successive changes compose to one change or none. The tests cover every cell of the table.
+/// Two successive changes compose to one change or none. The tests cover every pair of kinds of
+/// changes.
 @Suite("Composition of changes")
 struct EntityChangeTests {
     private static let base = Entity(

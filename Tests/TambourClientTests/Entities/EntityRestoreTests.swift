@@ -8,8 +8,8 @@ import Testing
 struct EntityRestoreTests {
     private typealias Fixture = EntityFixture
 
-    /// Note 3 as the device has it, and note 3 as another device wrote it after the server had lost
-    /// the former. Both have the same version, but different times.
+    /// `lost` is note 3 as the device has it. `made` returns note 3 as another device wrote it
+    /// after the server had lost that state. Both have the same version, but different times.
     private static let lost = Fixture.note3(version: 2, ["a": .int(2), "b": .int(1)])
     private static func made(_ fields: [String: FieldValue]) -> Entity {
         var copy = Fixture.note3(version: 2, fields)
@@ -53,8 +53,8 @@ struct EntityRestoreTests {
         #expect(fixture.local.conflict(.server(3))?.kind == .deleteUpdate)
     }
 
-    /// The server applies the change to a state that the device has not seen, and replies with the
-    /// version alone. So the device must already have the server's fields.
+    /// The server applies the change to its own state, and replies with the version alone. So the
+    /// device must already have the server's fields, from the pull before the change is sent.
     @Test("build on the state that the server has")
     func accepted() throws {
         var fixture = fixture(note: .merge(contested: .cas))

@@ -7,8 +7,8 @@ import Testing
 
 @testable import TambourClient
 
-/// The core of one account, with a network, a server that accepts photos, and work outside the
-/// lane. Each acts only when the test says so.
+/// The core of one account, with a network, a server that accepts photos, and photo work outside
+/// the lane. Each acts only when the test says so.
 final class PhotoDesk: ClientHost {
     struct Stored {
         let request: MsgSendRequest

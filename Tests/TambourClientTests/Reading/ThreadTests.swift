@@ -40,7 +40,8 @@ struct ThreadTests {
         return message
     }
 
-    /// Creates a store with messages: each key is a number, each value the answered message.
+    /// Creates a store with messages: each key is a message's number, each value the number of the
+    /// message that it answers.
     private static func store(
         _ messages: KeyValuePairs<Int64, Int64?>,
         in chat: ChatID = chat
@@ -139,7 +140,7 @@ struct ThreadTests {
         try store.write { tx in
             let messages = [
                 Self.message(1, in: Self.other),
-                // This message's author claims that it answers a message of another chat.
+                // This message claims to answer a message of another chat.
                 Self.message(3, answering: 1, in: Self.chat),
                 Self.message(4, answering: 1, in: Self.other),
                 Self.message(5, answering: 2, in: Self.other),

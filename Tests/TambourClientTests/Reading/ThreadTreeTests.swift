@@ -5,7 +5,8 @@ import Testing
 
 @Suite("What is shown of a thread")
 struct ThreadTreeTests {
-    /// Returns a thread below message 1; each key answers the message in its value.
+    /// Returns a thread below message 1; each key is a message that answers the message in its
+    /// value.
     private static func tree(_ answers: KeyValuePairs<Int64, Int64>) -> ThreadTree {
         var tree = ThreadTree(root: MessageID(1))
         for (answer, answered) in answers {

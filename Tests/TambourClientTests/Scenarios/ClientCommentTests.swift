@@ -16,7 +16,7 @@ struct ClientCommentTests {
         let post: MessageID
         let client: Client
 
-        /// Opens the comments on the post in the library.
+        /// Opens the comments on the post in a client, as a screen does.
         func open(_ client: Client? = nil, rowsOnScreen: Int = 10) async throws -> ChatID {
             let client = client ?? self.client
             let id = try await client.comments(on: post, of: channel).id
@@ -162,7 +162,7 @@ struct ClientCommentTests {
             try await client.until("both") { try $0.texts(of: id) == ["c1", "c2"] }
             try await stage.world.restartServer {
                 try await client.until("offline") { $0.state != .online }
-                // While nothing is pushed, comments may be missing at the end.
+                // Without a connection no pushes arrive, so comments may be missing at the end.
                 try await client.until("a gap") { try $0.texts(of: id) == ["c1", "c2", "…"] }
                 try await client.send("written offline", to: id)
                 let row = try #require(try client.history(of: id).rows.last)

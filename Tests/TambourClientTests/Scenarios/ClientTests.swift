@@ -349,7 +349,7 @@ struct ClientTests {
             #expect(try again.texts(of: chat) == ["mine"])
 
             try await again.signOut()
-            // The device refused the session, not the server, so the token is still valid.
+            // This device refused the session, but the server did not, so the token is still valid.
             try await again.signIn(token: session.token)
             try await again.until("signed in") { $0.state == .online }
             #expect(try again.texts(of: chat) == [])

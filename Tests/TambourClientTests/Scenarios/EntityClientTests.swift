@@ -34,7 +34,7 @@ extension Client {
 }
 
 extension [LocalEntity] {
-    /// Titles, names and values, without order.
+    /// The titles, names and values of the entities, without order.
     fileprivate var names: Set<String> {
         Set(
             compactMap { local in
@@ -52,8 +52,8 @@ extension [LocalEntity] {
     }
 }
 
-/// Runs `body` with a phone and a laptop of Alice, each with an account, a profile, a note and a
-/// preference.
+/// Runs `body` with a phone and a laptop of Alice, which both hold the same account, profile, note
+/// and preference.
 private func withDevices(
     _ body: (World, Client, Client) async throws -> Void
 ) async throws {

@@ -27,7 +27,7 @@ extension Client {
     }
 }
 
-/// A phone and a laptop of Alice, with an account, a profile, a note and a preference.
+/// A phone and a laptop of Alice, which both hold the same account, profile, note and preference.
 private struct Pair {
     let phone: Client
     let laptop: Client
@@ -217,7 +217,7 @@ struct EntitySyncTests {
 
     @Test("that hold what no field can are an answer that cannot be read")
     func unreadable() {
-        // A MessagePack extension.
+        // A MessagePack extension, which no field can hold.
         let odd = AnyValue(unchecked: Bytes([0xD4, 1, 0]))
         let copy = ObjectCopy(
             id: 1,

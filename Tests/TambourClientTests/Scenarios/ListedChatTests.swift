@@ -399,7 +399,7 @@ struct ListedChatTests {
                 #expect(state == wanted)
             }
             try expect(.sent)
-            // The event that the partner has left is the partner's.
+            // The partner is the author of the event that reports the departure.
             let last = ScriptedServer.message(2)
             server.push(
                 .notifMessage,

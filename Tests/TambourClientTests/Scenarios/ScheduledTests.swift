@@ -17,7 +17,7 @@ extension Client {
 struct ScheduledTests {
     private static let hourMs: Int64 = 3_600_000
 
-    /// The time in some hours, in Unix milliseconds.
+    /// Returns the time a number of hours from now, in Unix milliseconds.
     private static func inHours(_ hours: Int64) -> Int64 {
         Int64(Date().timeIntervalSince1970 * 1000) + hours * hourMs
     }
@@ -226,7 +226,7 @@ struct ScheduledTests {
 
     private static let chat = ScriptedServer.dialog
 
-    /// Queues a message for a time after the start of the scripted clock.
+    /// Queues a message for `time`, on the clock of the scripted server.
     private func schedule(_ server: ScriptedServer, at time: Int64) throws -> OutgoingID {
         let task = ScheduleTask(chat: Self.chat.rawValue, cid: 5, text: "later", atMs: time)
         let id = try server.wish { try $0.queue(task, $1) }
@@ -349,7 +349,8 @@ struct ScheduledTests {
         }
     }
 
-    /// Answers the requests for pages until the list of scheduled messages is answered.
+    /// Answers requests for history with empty pages, up to the one for scheduled messages, which
+    /// gets `messages`.
     private func answerList(_ server: ScriptedServer, _ messages: [Message]) throws {
         while let first = try server.asked(ChatHistoryRequest.self).first {
             let isList = first.itemType == .delayed

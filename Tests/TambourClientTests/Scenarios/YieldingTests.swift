@@ -5,9 +5,9 @@ import Testing
 
 @testable import TambourClient
 
-/// Replies to a device's own changes that arrive after pushes of simultaneous changes by another
-/// device of the same person. No pushed change is lost, and the devices end with the server's
-/// state.
+/// A device receives the reply to its own change after a push of a change that another device of
+/// the account made at the same time. No pushed change is lost, and the device ends with the
+/// server's state.
 @Suite("An answer yields to what was pushed before it")
 struct YieldingTests {
     private static let chat = ChatID.dialog(ScriptedServer.me, ScriptedServer.partner)

@@ -90,7 +90,7 @@ final class ScriptedServer: ClientHost {
         say(.request, 1000, opcode, payload.encoded())
     }
 
-    /// Delivers everything that `body` sends in one piece.
+    /// Delivers in one piece everything that `body` sends.
     func inOnePiece(_ body: () throws -> Void) rethrows {
         piece = []
         try body()
@@ -174,7 +174,7 @@ final class ScriptedServer: ClientHost {
         passTime()
     }
 
-    /// Advances the clock so far that an unconnected client tries again.
+    /// Advances the clock, by default so far that an unconnected client tries to connect again.
     func passTime(ms: Int64 = 600_000) {
         nowMs += ms
         core?.wake()

@@ -54,7 +54,7 @@ final class TaskWorld {
     /// The operations whose results were stored.
     private var results: Set<String> = []
     private var random: SeededGenerator
-    /// Special permissions of the current move.
+    /// Whether the current move may return an ended task to the queue.
     private var mayRevive = false
     private var attempted: TaskID?
 
@@ -449,7 +449,7 @@ final class TaskWorld {
             let oldEdges = edges
             for change in changes { try apply(change, old: old, oldEdges: oldEdges) }
             version += 1
-            // Rows may arrive in any order, so vary it.
+            // Rows may be read in any order, so vary the order.
             stored =
                 version % 2 == 0
                 ? TaskScheduler(records: rows, dependencies: edges)

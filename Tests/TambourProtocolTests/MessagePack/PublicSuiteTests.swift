@@ -57,9 +57,9 @@ struct PublicSuiteTests {
 enum PublicSuite {
     struct Example {
         var encodings: [[UInt8]]
-        /// Any number as a float.
+        /// The value of a number, as a float.
         var number: Double?
-        /// A number as an integer; nil if it has a fraction or does not fit.
+        /// The value of a number, as an integer; nil if it has a fraction or does not fit.
         var integer: Int64?
         /// Any other value; nil for numbers. An extension keeps its bytes.
         var tree: Tree?

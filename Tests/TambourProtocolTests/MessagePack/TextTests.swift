@@ -86,7 +86,7 @@ struct TextTests {
             Issue.record("the standard library does not agree about \(hexText(bytes))")
             return
         }
-        // The reader counts while it validates.
+        // The reader counts UTF-16 units while it validates.
         guard let units = string?.utf16.count, units > 0 else { return }
         let payload = [0xDA, UInt8(bytes.count >> 8), UInt8(bytes.count & 255)] + bytes
         for (limit, isLegal) in [(units, true), (units - 1, false)] {

@@ -23,7 +23,8 @@ struct AdminNumberTests {
         return texts + others
     }()
 
-    /// Every number argument of a command, as words on the admin socket; `#` stands for the number.
+    /// One command for each number argument, as words on the admin socket; `#` stands for the
+    /// number.
     static let commands: [[String]] = [
         ["users", "limit=#"], ["users", "after=#"], ["users", "chat=#"], ["users", "idle-days=#"],
         ["users", "phone=#"], ["users", "phone=+#"],
@@ -103,7 +104,7 @@ struct AdminNumberTests {
     func smallestLimits() throws {
         let environment = ProcessInfo.processInfo.environment
         let isSoak = environment["TAMBOUR_SOAK"] == "1"
-        // A trap ends the whole test process, so the short form always uses the same seed.
+        // A trap ends the whole test process, so only a soak run uses a random seed.
         let seed =
             environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
             ?? (isSoak ? .random(in: 0 ... .max) : 7)
@@ -113,7 +114,7 @@ struct AdminNumberTests {
         print("smallest limits: \(names.count), TAMBOUR_SEED=\(seed)")
         for name in names {
             try serve([name: 1]) { alice in
-                // The server may refuse much of this.
+                // The server may refuse these requests.
                 _ = try? alice.send("hello", to: ChatID(0), cid: 1)
                 _ = try? alice.history(ChatID(0), from: .max, backward: .max, forward: .max)
             }

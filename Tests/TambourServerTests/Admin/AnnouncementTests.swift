@@ -105,8 +105,8 @@ struct AnnouncementTests {
 
     @Test("are finished after a crash at any step, once")
     func crashes() throws {
-        // Each run stops after a different number of steps. With one account per step, the last
-        // runs stop before and after the post.
+        // Each run stops after `stop` steps. With one account per step, the last runs stop right
+        // before and right after the post.
         for stop in 0...5 {
             let directory = try TestServer.temporaryDirectory()
             defer { TestServer.removeDirectory(directory) }
@@ -133,7 +133,7 @@ struct AnnouncementTests {
                 let texts = try client.texts(channel)
                 #expect(texts.filter { $0 == "second" }.count == 1, "\(stop): \(texts)")
             }
-            // An administrator may repeat the command, not knowing whether it succeeded.
+            // An administrator who does not know whether the command succeeded may repeat it.
             #expect(
                 try second.failure(.announce(AnnouncementRequest("second"))).contains("--again")
             )
@@ -161,7 +161,7 @@ struct AnnouncementTests {
                     costs.value.append((step, tx.writes - writes, tx.reader.rowsRead - rows))
                 }
             }
-            // Six steps of twenty accounts, and one that finds nobody and posts.
+            // Six steps add twenty accounts each. The seventh finds no account left, and posts.
             #expect(costs.value.map(\.step) == Array(repeating: .more, count: 6) + [.posted])
             let middle = costs.value[1..<6]
             #expect(Set(middle.map(\.writes)).count == 1, "\(costs.value)")

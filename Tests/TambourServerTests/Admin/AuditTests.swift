@@ -11,7 +11,7 @@ import Testing
 @testable import TambourServer
 
 extension TestServer {
-    /// Returns the action, user and number of occurrences of the entries of the audit log.
+    /// Returns the action, user and number of occurrences of each matching entry of the audit log.
     fileprivate func audit(_ filter: [AdminFilter.Key: String] = [:]) throws -> [String] {
         try admin(.audit(AdminFilter(filter))).map {
             $0.split(separator: " ")[2...4].joined(separator: " ")
@@ -232,7 +232,7 @@ struct AuditTests {
                 let failure = #expect(throws: AdminService.Failure.self) {
                     _ = try admin.run(request) { _ in }
                 }
-                // The administrator sees what was typed.
+                // The reply repeats the administrator's input; only the log must omit it.
                 #expect(failure?.description.contains("12") == true)
             }
             let logged = lines.all.map { "\($0["command"] ?? ""): \($0["reason"] ?? "")" }

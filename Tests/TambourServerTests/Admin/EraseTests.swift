@@ -7,7 +7,7 @@ import TambourTesting
 import Testing
 
 extension TestServer {
-    /// Returns the bytes of the database and its log.
+    /// Returns the bytes of the database and its write-ahead log.
     func storedBytes() throws -> Data {
         try ["tambour.db", "tambour.db-wal"].reduce(into: Data()) { bytes, name in
             let path = "\(dataDirectory)/\(name)"
@@ -45,7 +45,7 @@ private struct Traces {
 
     mutating func add(_ text: String) { words[text] = Array(text.utf8) }
 
-    /// Adds a number in the form that SQLite stores integers of this size in.
+    /// Adds a number as SQLite stores an integer of six bytes.
     mutating func add(number: Int64) {
         words["\(number) in six bytes"] = (0..<6).map {
             UInt8(truncatingIfNeeded: number >> (8 * (5 - $0)))
@@ -234,7 +234,7 @@ struct EraseTests {
             for text in ["Schachtelhalm", "Urgesteinsmehl"] { left.add(text) }
             let remains = left.found(in: try server.storedBytes())
             #expect(remains.isEmpty, "\(remains)")
-            // The remaining row is a contact of another user, without a name.
+            // Only another user's contact entry for her remains, without a name.
             let rest = try server.rows(of: zoe.userID).filter { $0.value > 0 }
             #expect(rest == ["contact": 1], "\(rest)")
             #expect(try server.admin(.check) == ["ok"])

@@ -36,7 +36,7 @@ struct ImpossibleRowTests {
     func sweep() throws {
         let environment = ProcessInfo.processInfo.environment
         let isSoak = environment["TAMBOUR_SOAK"] == "1"
-        // A trap ends the whole test process, so the short form always uses the same seed.
+        // A trap ends the whole test process, so only a soak run uses a random seed.
         let seed =
             environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
             ?? (isSoak ? .random(in: 0 ... .max) : 7)
@@ -54,13 +54,13 @@ struct ImpossibleRowTests {
         if !isSoak { damages = Array(damages.prefix(8)) }
         print("impossible rows: \(damages.count) stores, TAMBOUR_SEED=\(seed)")
         for damage in damages {
-            // After a crash, the last line shows which store caused it.
+            // After a crash, the last line shows which damage caused it.
             if environment["TAMBOUR_TRACE"] != nil { print(damage) }
             try look(at: world, damage)
         }
     }
 
-    /// Damage that makes a start fail, with the expected error.
+    /// Damage that prevents the server's start, with the expected error.
     private static let refused: [(sql: String, says: String)] = [
         ("UPDATE meta SET v = 9223372036854775807 WHERE k = 'ct_lease'", "meta ct_lease is"),
         ("UPDATE meta SET v = -9223372036854775808 WHERE k = 'ct_lease'", "meta ct_lease is"),

@@ -25,7 +25,8 @@ struct RestoreTests {
         defer { TestServer.removeDirectory(place) }
         clock.advance(ms: 1000)
         try backup.take(from: server.dataDirectory) { _ in }
-        // Opening the store of a backup would change the file that its digests describe.
+        // Opening the backup as a store would change its file, which would no longer match its
+        // digest.
         #expect(throws: DataDirectory.Failure.self) { try DataDirectory(place) }
         clock.advance(ms: 1000)
         try alice.send("lost", to: dialog, cid: 2)
@@ -50,8 +51,8 @@ struct RestoreTests {
             client.token = alice.token
             return try restored.login(client, since: mark)
         }
-        // Also log in with the mark from before the backup, because the client also holds later
-        // pushes.
+        // The server answers both marks alike: even a client whose mark is from before the backup
+        // may hold pushes that the restored store lacks.
         for mark in [before, after] {
             let told = try login(since: mark, ["resync"])
             #expect(told.resync == [.chats, .contacts, .drafts])
@@ -74,8 +75,8 @@ struct RestoreTests {
         #expect((page.chatMarker ?? 0) > 0)
         #expect(Set(page.contacts.map(\.id)) == [bob.userID, carol.userID])
         let told = try login(since: after, ["resync"])
-        // This mark is later than any time of this store, so it stems from another life of the
-        // store.
+        // No commit of the restored store is this late, so the mark can only come from before the
+        // restore.
         let ahead = try login(since: told.time + 3_600_000, ["resync"])
         #expect(ahead.resync == told.resync)
         let classic = try login(since: after, [])

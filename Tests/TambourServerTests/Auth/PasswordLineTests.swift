@@ -74,7 +74,7 @@ struct PasswordLineTests {
             return
         }
         #expect(job == 2)
-        // No caller has more jobs than the newcomer would have.
+        // No subject has more jobs than the newcomer would have.
         guard case .refused = line.add(101, of: user(2)) else {
             Issue.record("a job was displaced by somebody with as many")
             return

@@ -4,16 +4,17 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// Every request has a rate limit; one test for each request.
+/// Checks the rate limit of every request: each test floods the server with one kind of request.
 @Suite("A flood of one kind of request")
 struct FloodTests {
-    /// The burst of each bucket: a sign-up costs an address three units of `auth`.
+    /// The burst of each bucket. A smaller one would refuse a sign-up, which costs its address
+    /// three units of `auth`.
     private static let burst = 3
 
-    /// These requests end the caller's login, so the test drains their bucket with another request.
+    /// For a request that ends the caller's login, another request that drains the same bucket.
     private static let drained: [Opcode: any WireRequest] = [.logout: SessionsCloseRequest()]
 
-    /// The specification's example adds members, which another bucket pays for.
+    /// Replaces the specification's example, which adds members and is paid from another bucket.
     private static let removal = ChatMembersUpdateRequest(
         chatID: ChatID(-1),
         userIDs: [UserID(1)],

@@ -44,7 +44,7 @@ struct HonestClientTests {
 
     private let chat = ChatID(7)
     private let limits = Limits.standard
-    /// The size in a page of a message with a few lines of text, formatting and a picture.
+    /// The bytes that a message with a few lines of text, formatting and a picture takes in a page.
     private static let messageBytes = 500
     private func users(_ count: Int) -> [UserID] { (1...Int64(count)).map { UserID($0) } }
 
@@ -62,7 +62,7 @@ struct HonestClientTests {
                 account.ask(.ping(PingRequest(interactive: true)))
                 account.ask(.log(LogRequest(events: (0..<20).map { _ in LogEvent() })))
                 account.ask(.config(ConfigRequest(pushToken: "token")))
-                // Chats with the largest number of members for which a chat list shows read marks.
+                // The chats have the most members for which a chat list still shows read marks.
                 account.ask(.chatsList(ChatsListRequest(count: 100)), reading: 4_500)
                 account.ask(.foldersGet(FoldersGetRequest()), reading: 31)
                 let people = users(50)
@@ -275,7 +275,7 @@ struct HonestClientTests {
         let address = RateLimiter.Subject.address(PeerAddress("10.0.0.1"))
         for _ in 0..<1_000 {
             var connection = RateLimiter.OwnBucket()
-            // SESSION_INIT and a PING; LOGIN is free.
+            // Each connection pays for SESSION_INIT and a PING; LOGIN is free.
             for _ in 0..<2 {
                 #expect(rates.take(from: .connection, kept: &connection) == nil)
                 #expect(rates.take(from: .address, of: address) == nil)
@@ -292,7 +292,7 @@ struct HonestClientTests {
         var connections = [RateLimiter.OwnBucket](repeating: .init(), count: 30)
         for _ in 0..<(limits.qrLifetimeMs / limits.qrPollingIntervalMs) {
             for index in connections.indices {
-                // GET_QR_STATUS and an occasional PING.
+                // Each connection pays for GET_QR_STATUS and at most one PING.
                 for _ in 0..<2 {
                     #expect(rates.take(from: .connection, kept: &connections[index]) == nil)
                     #expect(rates.take(from: .address, of: address) == nil)

@@ -45,7 +45,7 @@ struct EngineTurnTests {
         }
     }
 
-    /// A replacement for the lanes that reports deliveries late.
+    /// Replaces the lanes, and can hold back the reports of deliveries.
     private final class Lanes: Door {
         private let waiting = Mutex<[@Sendable () -> Void]?>(nil)
 
@@ -244,7 +244,7 @@ struct EngineTurnTests {
             bench.scheduler.runAll()
             let names = bench.log.names
             #expect(names.filter { $0 != "b" } == (0..<128).map { "a\($0)" })
-            // The running command, and at most one more, precede it.
+            // After `a20` posts `b`, at most one more command runs before `b`.
             let position = try #require(names.firstIndex(of: "b"))
             #expect(position <= 22)
             let start = try #require(bench.log.time(of: "b"))

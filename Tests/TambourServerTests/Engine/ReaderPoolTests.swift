@@ -51,15 +51,15 @@ struct ReaderPoolTests {
             for number in 0..<100 {
                 pool.post(for: alice) { _ in
                     log.add("a\(number)")
-                    // Bob sends a query while the third is being read.
+                    // Bob sends a query during Alice's third query.
                     if number == 2 { pool.post(for: bob) { _ in log.add("b") } }
-                    // Other readers run in between.
+                    // Lets other readers run during this query.
                     scheduler.step()
                 }
             }
             scheduler.runAll()
             #expect(log.all.filter { $0 != "b" } == (0..<100).map { "a\($0)" })
-            // Bob's query does not even wait for the end of the current one.
+            // Bob's query starts before Alice's third query ends.
             #expect(log.all.firstIndex(of: "b") == 3)
         }
     }

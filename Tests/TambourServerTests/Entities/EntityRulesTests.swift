@@ -3,7 +3,7 @@ import TambourProtocol
 import TambourStore
 import Testing
 
-/// The conflict matrix: every operation with every state of the server, under every policy.
+/// The conflict matrix: every operation on every state of the stored entity, under every policy.
 @Suite("Entity rules")
 struct EntityRulesTests {
     private static let policies: [EntitySchema.Policy] = [

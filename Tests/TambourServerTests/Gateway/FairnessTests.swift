@@ -52,7 +52,7 @@ struct FairnessTests {
             let stranger = try server.connect(from: "10.6.6.6")
             let limits = Limits.standard
             try stranger.send(raw: (0..<Self.burstFrames).flatMap { _ in Self.burst })
-            // Before and during the handling of the burst.
+            // Send a PING before the server handles the burst, and repeatedly while it does.
             for _ in 0..<20 {
                 let ping = try alice.send(PingRequest())
                 let handled = try frames(before: ping, of: alice, on: server)

@@ -42,7 +42,7 @@ struct LargePageTests {
             try #require(pageBytes > 700_000)
         }
 
-        /// Requests the page and reads it, which fills the socket more than once.
+        /// Requests the page and reads it in several parts, because it exceeds the socket's buffer.
         func takePage() throws {
             let number = try alice.send(request)
             server.settle()
@@ -54,7 +54,7 @@ struct LargePageTests {
             try #require(alice.hasReply(to: number))
         }
 
-        /// The bytes of all replies so far.
+        /// The payload bytes of all replies so far.
         var written: Int { server.server.metrics.replyBytes.count }
 
         /// The number of queries that readers have begun.
@@ -120,7 +120,7 @@ struct LargePageTests {
     func accounts() throws {
         try withStage(limits: ["maxReplyBytesPerRound": 1]) { stage in
             let server = stage.server
-            // Bob requests a long page, too.
+            // Bob also requests a long page.
             let saved = ChatID.dialog(stage.bob.userID, stage.bob.userID)
             let sent = try stage.bob.call(
                 MsgSendRequest(chatID: saved, message: NewMessage(cid: 1, text: "mine"))
@@ -131,14 +131,14 @@ struct LargePageTests {
                 + (1..<4).map { _ in try server.logIn(token: stage.alice.token) }
             for client in crowd { for _ in 0..<10 { try client.send(stage.request) } }
             server.poke()
-            // Run until pages of the crowd wait.
+            // Run until readers have begun eight of the crowd's pages.
             for _ in 0..<20 where stage.begun < 8 { server.scheduler.step() }
             let number = try stage.bob.send(mine)
             let before = stage.written
             server.poke()
             while !stage.bob.hasReply(to: number), server.scheduler.step() {}
             #expect(stage.bob.hasReply(to: number))
-            // Only half of the crowd's eight pages in flight may be written before Bob's is read.
+            // The server may write only four of the crowd's eight pages before it reads Bob's.
             #expect(stage.written - before <= 4 * stage.pageBytes + stage.pageBytes / 2)
         }
     }
@@ -151,7 +151,8 @@ struct LargePageTests {
             let numbers = try (0..<20).map { _ in try stage.alice.send(stage.request) }
             server.settle()
             server.settle()
-            // The pages that the kernel accepts, the waiting ones, and the one in flight.
+            // Readers begin only the pages that the kernel accepts, those in the backlog, and one
+            // in flight.
             #expect(stage.begun - begunBefore <= 4)
             #expect(!stage.alice.isClosed)
             // Later requests stay unread, and the unread bytes do not count as an unfinished frame.

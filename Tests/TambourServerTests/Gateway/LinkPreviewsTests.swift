@@ -20,7 +20,7 @@ struct LinkPreviewsTests {
         )
     }
 
-    /// The titles of the answers so far; nil for no preview.
+    /// The answers so far; nil for no preview.
     private final class Answers: Sendable {
         private let list = Mutex<[Attach?]>([])
 

@@ -150,8 +150,8 @@ struct RateLimiterTests {
         }
     }
 
-    /// A drained bucket for contacts refills over hours. If the limiter forgot it, it would become
-    /// full at once.
+    /// A drained bucket for contacts refills over hours. If the limiter forgot the bucket, the user
+    /// would get a full one.
     @Test("a bucket far from full outlives any number of others", arguments: [0, 2000])
     func farFromFull(othersRefillMs: Int64) throws {
         let rates = try limiter([

@@ -11,7 +11,7 @@ import Testing
 struct StrangerLinesTests {
     private static let address = PeerAddress("10.0.0.1")
 
-    /// Creates lines, and sessions without connections to put into them.
+    /// Runs `body` with empty lines, and a function that makes sessions without connections.
     private func withLines(
         limits: [String: Int] = [:],
         _ body: (Strangers, _ session: () -> Session) throws -> Void

@@ -92,7 +92,7 @@ struct StrangersTests {
             let members = try (0..<20).map { _ in try server.logIn() }
             #expect(closed(phones + members, on: server) == [])
             server.scheduler.advance(by: .seconds(3))
-            // Each new connection closes two strangers until their number is within the bound.
+            // Each new connection closes two strangers until the number of strangers is in bounds.
             let late = try (0..<20).map { _ in try server.connect(saysHello: false) }
             #expect(closed(phones, on: server) == Array(0..<20))
             #expect(closed(members, on: server) == [])
@@ -149,7 +149,7 @@ struct StrangersTests {
             #expect(closed(clients, on: server) == [0])
             #expect(admission.admits(937))
             #expect(closed(clients, on: server) == [0, 1])
-            // Half of the free descriptors are reserved for administrators.
+            // Half of these 64 descriptors are reserved for administrators.
             #expect(!admission.admits(968))
             #expect(closed(clients, on: server) == [0, 1, 2])
             // No stranger is left to make room.

@@ -75,7 +75,7 @@
                     try ann.next(.notifMessage, as: NotifMessage.self).message.text
                         == "hello yourself"
                 )
-                // A text of many records.
+                // Several texts of 8,000 bytes each.
                 let long = String(repeating: "ä", count: 4000)
                 for cid in Int64(3)..<20 { try bob.send(long, to: ann.dialog(with: bob), cid: cid) }
                 let page = try bob.call(
@@ -123,7 +123,7 @@
                 for _ in 0..<2 { _ = try world.connect().call(PingRequest()) }
                 #expect(throws: WireClient.Failure.self) { try world.connect() }
                 #expect(world.server.server.metrics.failedHandshakeCounts == ["rate": 1])
-                // Another address, and a listener without TLS.
+                // Neither another address nor a listener without TLS is affected.
                 let layer = try world.client.makeLayer(host: "127.0.0.1") { _ in }
                 _ = try world.server.connect(source: "127.0.0.2", layer: layer, listener: 1)
                 _ = try world.server.connect()
@@ -153,7 +153,7 @@
 
         @Test("changed files are loaded once they have settled; broken files never")
         func watched() throws {
-            // The test checks the files itself.
+            // The interval is long, so the files are checked only when the test calls `check`.
             try World.with(overrides: ["certificateCheckIntervalMs": 3_600_000]) { world in
                 let certificates = try #require(world.server.server.certificates)
                 let client = try world.connect()

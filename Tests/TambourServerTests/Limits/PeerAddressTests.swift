@@ -22,7 +22,7 @@ struct PeerAddressTests {
             ("::ffff:10.0.0.1", "10.0.0.1"),
             ("::ffff:a00:1", "10.0.0.1"),
             ("[::ffff:10.0.0.1]", "10.0.0.1"),
-            // An ordinary address that ends like a mapped one.
+            // This is an ordinary address, although it ends like a mapped IPv4 address.
             ("1::ffff:10.0.0.1", "1:0:0:0::/64"),
             ("unknown", "unknown"),
             ("", ""),

@@ -6,7 +6,7 @@ import Testing
 
 @testable import TambourMessenger
 
-/// A registry with the timers that sessions set for it, on a clock that the test moves.
+/// A registry, and the timers that sessions set for it, on a clock that the test moves.
 private final class PresenceDesk {
     static let delay: Int64 = 3_000
     static let user = UserID(1)
@@ -75,7 +75,7 @@ struct PresenceRegistryTests {
         let desk = try PresenceDesk()
         desk.registry.watch([user], by: UserID(2))
         desk.come()
-        // The absences exceed the delay in total, but each one is short.
+        // Each absence is shorter than the delay, although together they exceed it.
         for _ in 0..<30 {
             desk.wait(50)
             desk.go()
@@ -172,7 +172,7 @@ struct PresenceRegistryTests {
         desk.registry.watch([user], by: UserID(11))
         desk.registry.unwatch([user], by: UserID(15))
         #expect(told() == [11, 13, 14])
-        // User 11's first session continues.
+        // User 11 still watches by the first session.
         desk.registry.unwatch([user], by: UserID(11))
         #expect(told() == [11, 13, 14])
         desk.registry.unwatch([user], by: UserID(11))

@@ -15,7 +15,7 @@ struct FoundPeopleTests {
     func ring() throws {
         let found = try found(["maxFoundPeople": 3])
         found.note((10...12).map { UserID($0) }, by: alice)
-        // Noting a known person takes no place.
+        // Noting a known person again needs no further place.
         found.note([UserID(10)], by: alice)
         found.note([UserID(13)], by: alice)
         let kept = (10...13).filter { found.has(UserID($0), foundBy: alice) }

@@ -45,7 +45,7 @@ struct RoleTableTests {
     private static func cells(of action: RoleTable.Action) -> [Cell] {
         var cells: [Cell] = []
         for kind in RoleTable.Kind.allCases {
-            // No other action has a form for posts.
+            // The other actions do not exist for comments.
             if kind == .comments, !ofComments.contains(action) { continue }
             for role in RoleTable.Role.allCases {
                 guard RoleTable.cell(action, in: kind, for: role) != .absent else { continue }
@@ -108,7 +108,8 @@ struct RoleTableTests {
                     post = try owner.send("post", to: chat, cid: cid).message.id
                     cid += 1
                 }
-                // Where other members exist, the owner must act on a message of another author.
+                // For `editOthers`, an acting owner needs a message of another author; saved
+                // messages have none.
                 let isFound = cell.action == .editOthers && client === owner
                 let author = isFound && cell.kind != .saved ? admin : owner
                 let said = try author.call(

@@ -8,7 +8,7 @@ import Testing
 @testable import TambourMessenger
 
 extension TestServer {
-    /// Runs the server's housekeeping and waits for it.
+    /// Runs the server's housekeeping and waits until it ends.
     fileprivate func keepHouse() {
         let done = DispatchSemaphore(value: 0)
         server.messenger.housekeeper.run { done.signal() }
@@ -249,7 +249,7 @@ struct AccountEndTests {
             let gone = try again.call(ContactInfoRequest(contactIDs: [bob.userID])).contacts
             #expect(gone.first?.accountStatus == 2)
             _ = try server.reconnect(alice)
-            // Carol's app was open all the time.
+            // Carol was connected all the time.
             try carol.send("x", to: ChatID(0), cid: 1)
         }
     }

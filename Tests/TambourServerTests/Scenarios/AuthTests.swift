@@ -101,18 +101,19 @@ struct AuthRequestTests {
                 try server.enterCode(phone: phone, on: home).tokenAttrs.register?.token
             )
             let made = try home.call(AuthConfirmRequest(firstName: "A", token: token))
-            // A stranger requests codes until one is refused; the owner still gets one in between.
+            // One stranger uses up the share of an address; another address still gets a code.
             let stranger = try client(2)
             for left in [1, 0] { #expect(try stranger.ask(phone).requestCountLeft == left) }
             #expect(try stranger.code(of: request) == .authBlocked)
             #expect(try client(3).ask(phone).requestCountLeft == 1)
-            // The phone has no requests left, except from addresses where its owner is logged in.
+            // Now the phone has no requests left, except from addresses that its owner has logged
+            // in from.
             #expect(try client(4).code(of: request) == .authBlocked)
             #expect(try client(3).code(of: request) == .authBlocked)
             #expect(try client(9).ask(phone).requestCountLeft == 0)
             #expect(try client(9).code(of: request) == .authBlocked)
             _ = try client(4).ask(server.freshPhone())
-            // The session has moved to another address with its device.
+            // The owner's session moves to another address together with the device.
             let travelling = try client(7)
             travelling.token = made.token
             _ = try server.login(travelling)

@@ -149,7 +149,7 @@ private final class Fallout {
         for request in requests { _ = try client.reply(to: client.send(request)) }
     }
 
-    /// Returns a mark after which nothing has changed.
+    /// Returns a login mark after which nothing has changed.
     func mark(of client: WireClient) throws -> Int64 {
         var login = try server.login(client)
         while !login.chats.isEmpty || !login.contacts.isEmpty {
@@ -168,8 +168,8 @@ struct BlockedDialogTests {
             && $0.opcode != .ping
     }
 
-    /// Requests that undo an action of the caller. The server pushes them to other users, and they
-    /// work only once.
+    /// Requests that undo an action of the caller. The server pushes their effect to other users,
+    /// and each works only once.
     private static let takingBack: [Opcode] = [
         .msgDelete, .msgDeleteRange, .msgDeleteUserComments, .msgCancelReaction,
     ]
@@ -221,7 +221,7 @@ struct BlockedDialogTests {
                 by: dialog.blocked
             )
             _ = try dialog.blocked.takePushes()
-            // Carol gets the push that the blocker went offline, so all other recipients have it,
+            // When Carol gets the push that the blocker went offline, all other recipients have it,
             // too.
             try dialog.blocker.call(PingRequest(interactive: false))
             while true {

@@ -4,7 +4,8 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// Runs `body` with Alice's channel, its reader Bob, and Carol outside; no pushes are pending.
+/// Runs `body` with Alice's channel, its reader Bob, and Carol, who is no reader; no pushes are
+/// pending.
 private func withChannel(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, WireClient, WireClient, WireClient, ChatID) throws -> Void
@@ -415,7 +416,7 @@ struct JoinRequestTests {
             try alice.call(alice.members(.remove, dave, in: group, type: .joinRequest))
             try dave.expectSilence()
             #expect(try alice.waiting(in: group).isEmpty)
-            // Accepting has no effect for a user who does not ask, or whose request was declined.
+            // Accepting has no effect on a user without an open join request.
             let late = alice.members(.add, dave, in: group, type: .joinRequest)
             #expect(try alice.call(late).chat.participantsCount == 3)
             #expect(try dave.chat(group) == nil)

@@ -35,8 +35,8 @@ private struct Keeper {
         try client.call(ChatHistoryRequest(chatID: chat, backward: 200)).messages ?? []
     }
 
-    /// Requests changes until none are left, or until the current millisecond prevents further
-    /// pages.
+    /// Requests changes until none are left, or until a page makes no progress because all its
+    /// changes belong to the current millisecond.
     mutating func update(count: Int64) throws {
         var (since, last) = (mark, MessageID?.none)
         while true {

@@ -17,7 +17,7 @@ struct CommentTests {
             let channel = try owner.channel("News", with: [reader], cid: 1)
             let post = try owner.send("news", to: channel, cid: 2).message.id
             let kept = try owner.send("more news", to: channel, cid: 3).message.id
-            // More comments than one step removes.
+            // Write more comments than one step removes.
             let count = Limits.standard.purgedRowsPerStep + 10
             for number in 0..<count {
                 try reader.comment("Tautropfen", on: post, in: channel, cid: Int64(10 + number))

@@ -47,7 +47,7 @@ struct ConnectionLimitsTests {
                 payload: [0x80],
                 into: &ping
             )
-            // Each write ends one frame and begins the next. Together they last three times the
+            // Each write ends one frame and begins the next. The writes go on for three times the
             // deadline of a frame.
             try client.send(raw: Array(ping[..<4]))
             let clock = ContinuousClock()
@@ -94,7 +94,8 @@ struct ConnectionLimitsTests {
     func halfClosedWithMuchToDo() throws {
         try withPair(limits: ["maxRequestsInFlight": 8]) { server, alice, _, dialog in
             for round in Int64(0)..<20 {
-                // The end of the stream should arrive while a pause holds bytes back.
+                // The repetitions make it likely that the stream ends while the server has paused
+                // reading.
                 let (client, _) = try server.reconnect(alice)
                 let numbers = try (Int64(1)...300).map { index in
                     let message = NewMessage(cid: round * 300 + index, text: "x")

@@ -111,7 +111,7 @@ struct PresenceTests {
             try bob.call(PingRequest(interactive: true))
             let here = try alice.next(.notifPresence, as: NotifPresence.self)
             #expect(here.presence.status == 1)
-            // Times are in seconds on this transport.
+            // On the wire, `seen` is in seconds.
             #expect(abs(try #require(here.presence.seen) - wallNow / 1000) < 60)
             let login = try server.login(alice)
             #expect(login.presence[bob.userID]?.status == 1)

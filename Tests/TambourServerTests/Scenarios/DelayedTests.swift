@@ -7,7 +7,7 @@ import Testing
 @testable import TambourServer
 
 extension TestServer {
-    /// Sends the messages that are due by the server's clock, and waits for it.
+    /// Sends the messages that are due by the server's clock, and waits until they are sent.
     fileprivate func sendDue() {
         let done = DispatchSemaphore(value: 0)
         server.messenger.delayed.run { done.signal() }
@@ -118,7 +118,7 @@ struct DelayedTests {
     @Test("go out by themselves, and at a start what came due while the server was away")
     func timer() throws {
         let chat = ChatID(0)
-        /// Schedules two messages; one is sent before the server stops.
+        /// Schedules two messages; the server sends one of them before it stops.
         func firstLife() throws -> (directory: String, alice: WireClient) {
             let server = try TestServer()
             let alice = try server.signUp("Alice")
@@ -312,7 +312,7 @@ struct DelayedTests {
             server.sendDue()
             for client in [phone, tablet, bob] { try client.expectSilence() }
             #expect(try bob.history(of: dialog) == ["hello"])
-            // The key belongs to the device, and a request without a time has another key.
+            // The idempotency key depends on the device, and on whether the message is scheduled.
             let other = try tablet.schedule("mine", at: clock.now + 9_000, in: dialog, cid: 7)
             #expect(other.message.status == nil)
             #expect(try phone.send("now", to: dialog, cid: 7).message.text == "now")

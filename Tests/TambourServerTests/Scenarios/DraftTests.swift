@@ -134,7 +134,7 @@ struct DraftSaveTests {
             let push = try tablet.only(.notifDraft, as: NotifDraft.self).first
             #expect(push?.userID == carol.userID)
             #expect(push?.chatID == nil)
-            // The same draft, under the id that the dialog will have.
+            // Save the same draft under the id that the dialog will have.
             try phone.save("dear Carol,", in: chat)
             let before = try server.drafts(of: phone)
             #expect(before?.users?.saved.pairs.map(\.0) == [carol.userID])

@@ -2,8 +2,8 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// The permitted attributes of a formatting range. The server sends them to every member, inside of
-/// every payload that contains the message.
+/// The permitted attributes of a formatting range. The server sends the attributes to every member,
+/// in every payload that contains the message.
 @Suite("Attributes of formatting ranges")
 struct ElementAttributesTests {
     private func element(_ type: Text, _ attributes: AnyValue) -> Element {
@@ -49,7 +49,7 @@ struct ElementAttributesTests {
     func size() throws {
         try withPair { _, alice, bob, dialog in
             let sent = try alice.send("hello", to: dialog, cid: 1).message.id
-            // The first message also announces the dialog.
+            // The first message also announces the dialog, so discard its pushes.
             _ = try bob.takePushes()
             let longest = element("LINK", address(Limits.standard.maxURLBytes))
             let message = NewMessage(cid: 3, text: "hello", elements: [longest])

@@ -165,8 +165,8 @@ struct EntityPageTests {
         _ = try restored.login(client)
         let device = EntityDevice(client: client)
 
-        // This mark is later than every commit of the restored store, so it can only come from the
-        // time before the restore.
+        // No commit of the restored store is this late, so the mark can only come from before the
+        // restore.
         #expect(try device.pull(since: mark + 3_600_000, count: 3).resync == true)
         var copy = Copy()
         var reply = try device.pull(since: mark, count: 3)

@@ -6,7 +6,7 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// Features as clients use them: the answers of SESSION_INIT and LOGIN, gated requests, and the
+/// Features as clients use them: the decisions in SESSION_INIT and LOGIN, gated requests, and the
 /// effect of a reload.
 @Suite("Features")
 struct FeatureTests {
@@ -20,7 +20,7 @@ struct FeatureTests {
         )
     }
 
-    /// Returns the answers that a new connection gets.
+    /// Returns the server's decisions about features for a new connection.
     private func answers(
         _ server: TestServer,
         _ names: [String]?,
@@ -201,7 +201,8 @@ struct FeatureTests {
     @Test("what is sent behind LOGIN in one write is judged by the user's answers")
     func pipelined() throws {
         try withPair { server, alice, bob, _ in
-            // Off for devices but on for Alice; on for devices but off for Bob.
+            // The first rules turn the feature off for devices but on for Alice, the second ones on
+            // for devices but off for Bob.
             let rules = [
                 FeatureRule(userIDs: [alice.userID.rawValue]),
                 FeatureRule(isEnabled: false, userIDs: [bob.userID.rawValue]),

@@ -123,7 +123,7 @@ struct FoldersGetTests {
             #expect(delta.folders.map(\.id) == [all, "b"])
             #expect(delta.foldersOrder == [all, "b", "c"])
             #expect(delta.folderSync > mark)
-            // A mark that the server never issued requests everything.
+            // For a mark that the server never issued, it returns everything.
             let future = try phone.folders(since: delta.folderSync + 1)
             #expect(future.folders.map(\.id) == [all, "b", "c"])
         }

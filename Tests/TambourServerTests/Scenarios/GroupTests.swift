@@ -2,7 +2,8 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Runs `body` with Alice's group, its member Bob, and Carol outside; no pushes are pending.
+/// Runs `body` with Alice's group, its member Bob, and Carol, who is no member; no pushes are
+/// pending.
 private func withGroup(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, WireClient, WireClient, WireClient, ChatID) throws -> Void
@@ -68,8 +69,7 @@ extension WireClient {
         )
     }
 
-    /// Returns the event in the only NOTIF_MESSAGE among the news, with the chats pushed next to
-    /// it.
+    /// Returns the only new message with its event, and the chats of all NOTIF_CHAT pushes.
     fileprivate func event() throws -> (event: Attach?, message: Message?, chats: [Chat]) {
         let news = try news()
         let chats = try news.filter { $0.opcode == .notifChat }
@@ -185,7 +185,7 @@ struct ChatMembersUpdateTests {
 
     @Test("who is removed hears that, and nothing of the chat from then on", arguments: [0, 5])
     func removed(strangers: Int) throws {
-        // Test a small and a big group: the strangers raise the number of members above
+        // Test a small and a big group: five strangers raise the number of members above
         // `fanOutMembers`.
         try withGroup(limits: ["fanOutMembers": 3]) { server, alice, bob, carol, group in
             for index in 0..<strangers { try alice.add(server.signUp("S\(index)"), to: group) }

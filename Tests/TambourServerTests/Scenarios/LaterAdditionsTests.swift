@@ -8,7 +8,7 @@ import Testing
 /// An accepted message stays complete, whatever other users add to it.
 @Suite("What comes to a message that is as large as is taken")
 struct LaterAdditionsTests {
-    /// The possible changes of an existing message.
+    /// The ways in which an existing message can grow.
     enum Addition: CaseIterable {
         case votes, ownVote, reactions, pin, answer, end
     }
@@ -48,7 +48,7 @@ struct LaterAdditionsTests {
                 return nil
             }
         }
-        /// Returns the largest accepted number.
+        /// Returns the largest number in the range that `take` accepts.
         func largest(_ range: Range<Int>, _ take: (Int) throws -> Bool) rethrows -> Int {
             var (low, high) = (range.lowerBound, range.upperBound)
             while high - low > 1 {
@@ -125,7 +125,7 @@ struct LaterAdditionsTests {
                 let answered = try reader.history(group).messages?.compactMap(\.link).last
                 #expect((answered != nil) == (addition == .answer))
                 if let link = answered?.stored { expectWhole(link.message, sent) }
-                // The pushes that the members got in the meantime.
+                // Pushes sent in the meantime must also contain the whole message.
                 for push in try reader.takePushes() where push.opcode == .notifMessage {
                     let told = try push.decode(as: NotifMessage.self).message
                     if told.id == sent.id { expectWhole(told, sent) }

@@ -10,7 +10,8 @@ import Testing
 
 @Suite("What a login costs")
 struct LoginCostTests {
-    /// Alice with a number of dialogs, and her next mark, after which nothing has changed.
+    /// A server on which Alice has many dialogs, and her last login, after which nothing has
+    /// changed.
     private struct World {
         let server: TestServer
         let clock: ManualClock
@@ -18,7 +19,7 @@ struct LoginCostTests {
         let partners: [UserID]
         var login: LoginReply
 
-        /// - Parameter dialogs: The number of accounts to write to.
+        /// - Parameter dialogs: The number of accounts that Alice writes to.
         init(dialogs: Int, limits: [String: Int] = [:]) throws {
             clock = ManualClock()
             server = try TestServer(overrides: limits, environment: clock.environment)
@@ -37,7 +38,7 @@ struct LoginCostTests {
             clock.advance(ms: 1_000)
         }
 
-        /// Sends a message to each user, all at once.
+        /// Makes Alice send a message to each user, without waiting for the replies in between.
         func write(to users: some Sequence<UserID>, cid: Int64) throws {
             let numbers = try users.map {
                 try alice.send(
@@ -50,9 +51,9 @@ struct LoginCostTests {
             for number in numbers { _ = try alice.reply(to: number, as: MsgSendReply.self) }
         }
 
-        /// Opens a new connection and logs in as a client with stored marks does.
+        /// Logs in on a new connection, as a client that stores its marks does.
         ///
-        /// - Returns: The bytes of everything that the server sent for the LOGIN.
+        /// - Returns: The reply, and the bytes and packets that the server sent for the LOGIN.
         func relogin(_ client: WireClient, device: String = "phone") throws
             -> (reply: LoginReply, bytes: Int, packets: Int)
         {
@@ -109,7 +110,7 @@ struct LoginCostTests {
                 contactsSync: login.time,
                 presenceSync: login.time
             )
-            // Log in once before, so that preparing statements and reading the schema do not count.
+            // The first login prepares statements and reads the schema, so measure only the second.
             return try store.read { snapshot in
                 _ = try sync.login(request, from: requester, time: clock.now, in: snapshot)
                 let before = Cost(sql)

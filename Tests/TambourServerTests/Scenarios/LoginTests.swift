@@ -397,7 +397,8 @@ struct LoginTests {
                 let known = try #require(login.chats.first?.lastMessage?.cid)
                 let committed = last.load(ordering: .acquiring)
                 var cids: [Int64] = []
-                // Earlier acknowledged messages must have arrived, in the list or as a push.
+                // Messages acknowledged before this point must have arrived, in the login's chats
+                // or as pushes.
                 cids = try client.news().filter { $0.opcode == .notifMessage }
                     .compactMap { try $0.decode(as: NotifMessage.self).message.cid }
                 let reached = max(known, cids.last ?? 0)

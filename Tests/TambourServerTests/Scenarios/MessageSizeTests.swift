@@ -5,7 +5,7 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// The server can send any message that it has stored, however it is embedded.
+/// The server can send every message that it stores, in whatever payload it is embedded.
 @Suite("The size of messages")
 struct MessageSizeTests {
     /// Returns elements that, together with the text `"x"`, take `bytes` stored bytes.

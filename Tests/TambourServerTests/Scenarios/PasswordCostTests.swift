@@ -146,7 +146,7 @@ struct PasswordCostTests {
 
     @Test("one account cannot fill the line: the others get their turn")
     func fairness() throws {
-        // Hashing must be so slow that guesses of Eve's still wait when Bob's request arrives.
+        // Hashing must be so slow that Eve's guesses still wait when Bob's request arrives.
         let limits = ["passwordHashLogRounds": 14, "maxPasswordTriesPerHour": 1000]
         try withServer(limits: limits) { server in
             let eve = try server.signUp("Eve")
@@ -160,7 +160,7 @@ struct PasswordCostTests {
             try eve.call(PingRequest())
             let before = server.server.metrics.passwordsHashed.count
             try bob.call(AuthCheckPasswordRequest(trackID: own, password: "correct horse"))
-            // Eve's hash in progress, one more of hers, and Bob's.
+            // At most Eve's hash in progress, one more of Eve's, and Bob's.
             #expect(server.server.metrics.passwordsHashed.count - before <= 3)
             let errors = try numbers.map { number in
                 try ErrorReply.decode(eve.reply(to: number).payload, limits: .standard).error
@@ -185,7 +185,8 @@ struct PasswordCollisionTests {
             }
             #expect(try alice.code(of: check("correct horse" + suffix)) == .errorPasswordWrong)
             try alice.call(check("correct horse"))
-            // HMAC itself hashes a password longer than a block of SHA-256.
+            // HMAC replaces a key longer than a SHA-256 block by its hash, so test at this length,
+            // too.
             let long = String(repeating: "a", count: 64)
             try alice.call(AuthSet2faRequest(trackID: track, password: long))
             let next = AuthCheckPasswordRequest(trackID: try alice.track(), password: long + suffix)

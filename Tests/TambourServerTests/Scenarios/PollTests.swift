@@ -31,7 +31,8 @@ extension Message {
     fileprivate var poll: Attach? { attaches.stored?.first { $0.type == .poll } }
 }
 
-/// A poll's state in short form: the votes for each answer, the voters, and the right answers.
+/// A poll's state in short form: the number of voters, the votes and shown voters of each answer,
+/// the right answers, and the previewed voters.
 private struct Standing: Equatable {
     var total: Int64
     var counts: [Int64]
@@ -61,7 +62,7 @@ private struct Standing: Equatable {
         self.voters = voters
     }
 
-    /// Returns the state of a poll whose votes everybody may see, with all of them shown.
+    /// Returns the state of a poll that shows every vote to everybody.
     static func open(_ votes: [[UserID]]) -> Standing {
         let voters = Set(votes.joined()).sorted()
         return Standing(
@@ -73,7 +74,7 @@ private struct Standing: Equatable {
     }
 }
 
-/// The ids by which the members name a poll and its message.
+/// The ids that name a poll: its chat's, its message's and its own.
 private struct Poll {
     let chat: ChatID
     let message: MessageID
@@ -130,8 +131,8 @@ extension WireClient {
     }
 }
 
-/// Runs `body` with Alice's group, its members Bob and Carol, and a poll in it; no pushes are
-/// pending.
+/// Runs `body` with Alice's group, its members Bob and Carol, and a poll in the group; no pushes
+/// are pending.
 private func withPoll(
     _ attach: NewAttach = .poll(),
     limits: [String: Int] = [:],

@@ -10,7 +10,7 @@ enum Quota: String, CaseIterable {
     case entities, drafts, folders, contacts, blocked, settings, settingsBytes, chatSettings
     case scheduled, reports
 
-    /// Returns the limits under which a user may have `count` of it.
+    /// Returns limits under which a user may have `count` items of this kind.
     func limits(_ count: Int) -> [String: Int] {
         switch self {
         case .entities: ["maxObjects": count]
@@ -18,7 +18,7 @@ enum Quota: String, CaseIterable {
         case .folders: ["maxFolders": count]
         case .contacts, .blocked: ["maxContacts": count]
         case .settings: ["maxSettings": count]
-        // A name of four bytes, and a value of 101 bytes with a header of two.
+        // Each setting takes 107 bytes: a name of 4, and a value of 101 with a header of 2.
         case .settingsBytes: ["maxSettingsBytes": count * 107]
         case .chatSettings: ["maxChatSettings": count]
         case .scheduled: ["maxDelayed": count]
@@ -137,7 +137,7 @@ private struct Owner {
                     chatID: alice.dialog(with: other),
                     itemType: .delayed
                 )
-                // A dialog that never began does not exist any longer once its partner is gone.
+                // A dialog without messages no longer exists once its partner is gone.
                 if try alice.refusalCode(of: request) == .chatNotFound { return count }
                 return try count + (alice.call(request).messages ?? []).count
             }
@@ -197,7 +197,7 @@ struct QuotaTests {
         }
     }
 
-    /// The reasons why a user is no longer reachable.
+    /// The reasons why a user can no longer be reached.
     enum Leaving: CaseIterable {
         case erased, blockedByOperator, hasBlocked
     }

@@ -157,7 +157,7 @@ struct RateTests {
             _ = try alice.createGroup("all", with: others, cid: 9)
             clock.advance(ms: 3_600_000 - 120_000)
             try alice.call(third)
-            // A user who has added her as a contact knows her.
+            // A dialog with a user who has Alice as a contact does not count against the limit.
             let friend = try server.signUp("Friend")
             try friend.call(ContactUpdateRequest(contactID: alice.userID, action: .add))
             try alice.send("hi", to: alice.dialog(with: friend), cid: 4)

@@ -39,8 +39,8 @@ private func info(_ counters: [(Text, Int64)], own: Text? = nil) -> ReactionInfo
     )
 }
 
-/// Runs `body` with Alice's group, its members Bob and Carol, and a message in it; no pushes are
-/// pending.
+/// Runs `body` with Alice's group, its members Bob and Carol, and a message in the group; no pushes
+/// are pending.
 private func withMessage(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, [WireClient], ChatID, MessageID) throws -> Void
@@ -490,7 +490,7 @@ struct ChatReactionsSettingsTests {
 }
 
 extension WireClient {
-    /// Checks that only pushes of one kind have arrived.
+    /// Checks that all pushes that have arrived have this opcode.
     fileprivate func expectSilence(but opcode: Opcode) throws {
         let news = try news()
         #expect(news.allSatisfy { $0.opcode == opcode }, "\(news.map(\.opcode))")

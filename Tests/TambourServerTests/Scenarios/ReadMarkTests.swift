@@ -33,8 +33,8 @@ extension WireClient {
 
 @Suite("SHOW_READ_MARK of CONFIG (22)")
 struct ReadMarkTests {
-    /// Runs `body` with a group of Alice's with three messages; Bob has read the first, and also
-    /// has a tablet.
+    /// Runs `body` with a group in which Alice has sent three messages. Bob has read the first, and
+    /// has a tablet besides his phone.
     private func withGroup(
         limits: [String: Int] = [:],
         _ body: (

@@ -7,8 +7,8 @@ import Testing
 
 @Suite("What a request reads beyond its price is paid for")
 struct ReadPriceTests {
-    /// Runs `body` with Alice's large group, whose members have read everything, and its newest
-    /// message.
+    /// Runs `body` with Alice, her large group, and its newest message, which all members have
+    /// read.
     private func withCrowd(
         _ body: (_ alice: WireClient, _ crowd: ChatID, _ newest: MessageID) throws -> Void
     ) throws {

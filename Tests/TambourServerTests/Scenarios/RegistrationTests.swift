@@ -16,7 +16,7 @@ extension TestServer {
         return (words[0], words[1])
     }
 
-    /// Asks for a code, enters it, and returns the registration token.
+    /// Requests a code, enters it, and returns the registration token.
     fileprivate func registration(
         of phone: Int64,
         on client: WireClient,
@@ -28,8 +28,8 @@ extension TestServer {
         return try #require(reply.tokenAttrs.register?.token)
     }
 
-    /// Waits until all earlier codes have been delivered: requests one more code, which the same
-    /// queue delivers after them.
+    /// Waits until all earlier codes are delivered. Requests one more code, which the same queue
+    /// delivers last.
     fileprivate func waitForCodes() throws {
         let phone = freshPhone()
         try run { _ = try $0.createAccount(phone: phone, firstName: "Later", lastName: nil) }
@@ -153,7 +153,7 @@ struct RegistrationTests {
             #expect(shapes.count == invitations.count, "\(shapes)")
             try server.waitForCodes()
             #expect(server.hasCode(of: known) && !server.hasCode(of: stranger))
-            // No code is right, and the tries are counted as for any other phone.
+            // The server refuses every code, and counts the tries as for any other phone.
             let client = try server.connect()
             for digit in 0..<2 {
                 let guess = AuthCodeRequest(
@@ -234,7 +234,7 @@ struct RegistrationTests {
             let tokens = try clients.map {
                 try server.registration(of: server.freshPhone(), on: $0, with: code)
             }
-            // Both are on their way before either is answered.
+            // Send both requests before either is answered.
             let numbers = try zip(clients, tokens).map {
                 try $0.send(AuthConfirmRequest(firstName: "A", token: $1))
             }
@@ -265,7 +265,7 @@ struct RegistrationTests {
             )
             _ = try server.admin(.revokeInvitation(revoked.id))
             #expect(try client.confirm(first) == nil)
-            // A new invitation does not inherit the registration.
+            // A new invitation does not make the begun registration valid.
             _ = try server.invitation()
             #expect(try client.confirm(first) == nil)
 
@@ -360,7 +360,8 @@ struct RegistrationTests {
             )
             #expect(try bob.confirm(token) != nil)
             _ = try server.connect().ask(server.freshPhone(), with: made[0].invitation)
-            // A used invitation and an ended one both count until the window has passed.
+            // A used invitation and an expired one both count against the limit until the window
+            // has passed.
             clock.advance(ms: 2 * 86_400_000)
             #expect(try alice.code(of: InvitationCreateRequest()) == .tooManyRequests)
             let lines = try server.admin(.invitations(AdminFilter()))

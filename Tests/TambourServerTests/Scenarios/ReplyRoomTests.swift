@@ -2,8 +2,8 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Lists that grow with the actions of users: a reply contains as much as fits, and is never
-/// dropped for its size.
+/// Replies with lists that grow with the actions of users: such a reply contains as much as fits,
+/// and is never dropped for its size.
 @Suite("Room in replies")
 struct ReplyRoomTests {
     /// Room for about five users.

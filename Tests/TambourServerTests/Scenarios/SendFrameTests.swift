@@ -25,7 +25,8 @@ struct SendFrameTests {
             #expect(alice.receivedBytes - before <= 266)
             before = bob.receivedBytes
             #expect(try bob.news().count == 1)
-            // This includes 31 bytes for `ttl`, `mark` and `unread` of a classic client.
+            // This includes 31 bytes for `ttl`, `mark` and `unread`, which only a classic client
+            // gets.
             #expect(bob.receivedBytes - before - fence <= 270)
         }
     }

@@ -23,8 +23,8 @@ private final class EngineHold: Sendable {
                 return .done
             }
         )
-        // Wait until the command runs. Commands queued behind it in the same turn would run after
-        // the commands of other accounts.
+        // Wait until the command runs. If later commands joined its turn, the engine would run
+        // commands of other accounts before them.
         isRunning.wait()
     }
 
@@ -42,7 +42,7 @@ struct SessionEndTests {
         case send, mark, contact, track, token
     }
 
-    /// Ends the session of `phone`. The engine ends it before all later requests.
+    /// Ends the session of `phone`. The engine ends it before it runs any later request.
     private func end(
         _ phone: WireClient,
         _ ending: Ending,

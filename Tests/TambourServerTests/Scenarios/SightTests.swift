@@ -126,8 +126,8 @@ private struct Pair {
         case .ownsChannel:
             let channel = try bob.createGroup("News", with: [carol], type: "CHANNEL", cid: 1)
             try alice.call(joining(channel, of: bob))
-            // Alice has seen Bob through the channel's link. The server forgets that, so that only
-            // the channel itself makes Bob visible to her.
+            // Alice has found Bob through the channel's link. Make the server forget this by noting
+            // many other users, because only the channel itself may make Bob visible to her.
             let many = (1...400).map { UserID($0) }
             server.server.messenger.foundPeople.note(many, by: alice.userID)
         case .readsHerChannel:
@@ -190,8 +190,9 @@ private struct Pair {
         return reply.presence.pairs.map(\.0)
     }
 
-    /// Returns the refusals of requests that need an id that the caller already knows; nil for
-    /// success.
+    /// Sends each request that is refused if the caller does not see the named user.
+    ///
+    /// - Returns: The refusal of each request; nil for success.
     func doors(of user: UserID, cid: Int64) throws -> [String: RequestError?] {
         func refusal(_ request: some WireRequest) throws -> RequestError? {
             let number = try alice.send(request)
@@ -225,8 +226,7 @@ private struct Pair {
         ]
     }
 
-    /// Returns the users in the payloads that a client receives, and the users whose presence it
-    /// receives.
+    /// Returns the users whom Alice's payloads name, and the users whose presence they contain.
     func met() throws -> (people: Set<UserID>, present: Set<UserID>) {
         let login = try server.reconnect(alice).login
         var people = Set(login.contacts.map(\.id))

@@ -100,7 +100,7 @@ struct SignInsUnderWayTests {
             let thief = try server.connect(device: "thief")
             let shown = try thief.call(GetQrRequest())
             try alice.call(AuthQrApproveRequest(qrLink: shown.qrLink))
-            // No session is left to close.
+            // After this logout, the account has no session left.
             try alice.call(LogoutRequest())
             let asked = try thief.call(AuthRequestRequest(phone: PhoneNumber.format(phone)))
             let code = try server.receivedCode(of: phone)
@@ -180,7 +180,7 @@ struct SignInsUnderWayTests {
         case .logout: try alice.call(LogoutRequest())
         case .closedByAnother: try laptop.call(SessionsCloseRequest())
         case .closedByTheApprover:
-            // Now there is no other session to close.
+            // After this logout, there is no other session to close.
             try laptop.call(LogoutRequest())
             try alice.call(SessionsCloseRequest())
         case .kicked:

@@ -8,7 +8,7 @@ import Testing
 @testable import TambourGateway
 @testable import TambourMessenger
 
-/// A map in a payload that no generated type describes.
+/// A payload's map that no generated type describes.
 private struct Fields {
     let values: [String: AnyValue]
 
@@ -93,7 +93,7 @@ extension TestServer {
     }
 }
 
-/// Returns whether the server speaks the dialect on this logged-in connection.
+/// Returns whether the server speaks the TamTam dialect on this logged-in connection.
 private func speaksTamTam(_ client: WireClient) throws -> Bool {
     let profile = try client.fields(LoginRequest(token: client.token)).map("profile")
     return profile["contact"] == nil

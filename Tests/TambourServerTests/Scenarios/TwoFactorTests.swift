@@ -116,8 +116,8 @@ struct TwoFactorTests {
 
             let track = try alice.checkedTrack("first one")
             try alice.call(AuthValidatePasswordRequest(trackID: track, password: "second one"))
-            // A change must not be requested as a new password, and an expected hint must be
-            // present.
+            // The server refuses a change that is announced as a first password, a removal or
+            // something unknown, or that announces a missing hint or e-mail address.
             for expected: [Int64] in [[0], [1, 3], [1, 4], [5], [9]] {
                 let request = AuthSet2faRequest(
                     trackID: track,
@@ -126,8 +126,7 @@ struct TwoFactorTests {
                 )
                 #expect(try alice.code(of: request) == .notAllowed, "\(expected)")
             }
-            // A request that removes the password is refused if it expects a new password to
-            // replace the old one.
+            // The server refuses a removal that is announced as a change of the password.
             for expected: Int64 in [1, 2] {
                 let request = AuthSet2faRequest(
                     trackID: track,
@@ -413,7 +412,7 @@ struct TwoFactorTests {
         }
     }
 
-    /// The changes made after tracks were opened.
+    /// A change of the second factor, made while tracks are open.
     enum Change: CaseIterable {
         case password, email, hint, removal, restoring
     }

@@ -5,8 +5,8 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// A reply contains the message it answers. A user who may not see that message must not get it
-/// this way.
+/// A reply contains the message it answers. A user who may not see the answered message must not
+/// get it in the reply.
 @Suite("A reply to a message that somebody does not see")
 struct WithheldReplyTests {
     /// The reasons why Carol does not see the answered message.

@@ -7,7 +7,7 @@ import Testing
 struct EntityDevice {
     let client: WireClient
 
-    /// Sends operations in one request, at the device's current time.
+    /// Sends operations in one request; `clientNow` is the device's clock.
     func push(
         _ operations: [EntityOperation],
         clientNow: Int64 = 1_000_000
@@ -41,7 +41,8 @@ struct EntityDevice {
         try client.call(ObjPullRequest(since: mark, count: count, after: after))
     }
 
-    /// Returns all pages after a mark, and the next mark.
+    /// Requests all pages after a mark. Returns their entities, the next mark, and the number of
+    /// pages.
     func pullAll(since mark: Int64 = 0, count: Int64? = nil) throws
         -> (entities: [Entity], time: Int64, pages: Int)
     {
@@ -130,7 +131,7 @@ extension EntityResult {
     }
 }
 
-/// Runs `body` with a phone and a tablet of Alice, and an account with a profile.
+/// Runs `body` with Alice's phone, her tablet, and the id of a profile below an account.
 func withEntityDevices(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, EntityDevice, EntityDevice, EntityID) throws -> Void

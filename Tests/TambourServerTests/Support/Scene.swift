@@ -47,7 +47,7 @@ func withPair(
 }
 
 extension TestServer {
-    /// Runs a command of the test on the engine and waits for it.
+    /// Runs `body` on the engine as one command, and waits for it.
     func run(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
         try LiveAdminBackend(server).write(body)
     }
@@ -113,7 +113,7 @@ extension WireClient {
         try refusal(of: request).code
     }
 
-    /// Returns the error reply to an undecoded payload.
+    /// Returns the error reply to a request with this encoded payload.
     func refusal(_ opcode: Opcode, payload: [UInt8]) throws -> ErrorReply {
         let packet = try reply(to: send(opcode, payload: payload))
         guard packet.header.command == PacketCommand.error.rawValue else {

@@ -11,8 +11,8 @@ import Testing
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// A whole server without listeners that does one piece of work when the test says so. Tests can
-/// count the work done before an event instead of timing it.
+/// A whole server without listeners that does one piece of work at each step of the test. So tests
+/// can count the work done before an event instead of timing it.
 final class SteppedServer {
     let scheduler = StepScheduler()
     let server: Server
@@ -69,7 +69,7 @@ final class SteppedServer {
         scheduler.runAll()
     }
 
-    /// Creates accounts while no server holds the directory's lock, and releases the lock.
+    /// Creates accounts before the server starts, and then releases the lock of the directory.
     private static func makeUsers(_ count: Int, in directory: String) throws -> [String] {
         var tokens: [String] = []
         let admin = AdminService(try OfflineAdminBackend(dataDirectory: directory))

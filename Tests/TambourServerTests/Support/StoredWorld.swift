@@ -29,7 +29,7 @@ final class StoredWorld {
     private var dialog: ChatID { .dialog(people[0].id, people[1].id) }
     private var chats: [ChatID] { [dialog, ChatID(0), group, channel] }
 
-    /// The number of messages in the group; its first blocks are indexed.
+    /// The number of messages in the group, whose first blocks are in the word index.
     private static let messages = 80
 
     init() throws {
@@ -201,7 +201,7 @@ final class StoredWorld {
 
     // MARK: - Requests
 
-    /// Sends the requests of two users to a server on the store. Refusals and failures are ignored.
+    /// Sends requests of both users to a server on the store; ignores refusals and failures.
     func visit(_ server: TestServer) {
         for (token, _) in people {
             guard let client = try? server.connect() else { continue }
@@ -279,7 +279,7 @@ final class StoredWorld {
         }
     }
 
-    /// Runs the admin commands that read.
+    /// Runs the admin commands that only read, then erases the second user.
     func administer(_ server: TestServer) throws {
         let requests: [AdminService.Request] = [
             .users(AdminFilter()), .users(AdminFilter([.idleDays: "36500"])),

@@ -129,9 +129,9 @@ struct ReadStepTests {
         var answer = machine.beginLogin(request, from: caller)
         answer = machine.goOn(answer)
         #expect(answer.restOfQuery != nil)
-        // The login has already read the two newest changes: one of these chats changes again, and
-        // the user leaves the other. It reads the oldest change last: the user leaves that chat,
-        // too.
+        // The login has already read the two newest changes. One of these chats changes again, and
+        // the user leaves the other one. The user also leaves the chat with the oldest change,
+        // which the login reads last.
         let (oldest, newest, second) = keys.withLock { ($0[0], $0[7], $0[6]) }
         run(machine) { tx in
             for left in [oldest, second] {

@@ -11,7 +11,8 @@ final class SyncClient {
     private(set) var contacts: [UserID: User] = [:]
     /// Drafts and folders.
     private(set) var own = SyncOwn()
-    /// The scheduled messages of each chat, as of the chat's last update time for them.
+    /// The scheduled messages of each chat, with the `lastDelayedUpdateTime` at which they were
+    /// fetched.
     private var delayed: [ChatID: (updated: Int64, messages: [Message])] = [:]
     /// The `time` of the last login after which the client was complete; nil before the first.
     private(set) var mark: Int64?
@@ -48,8 +49,8 @@ final class SyncClient {
         while let session, try loginOnce(session, machine, count: count, pages: pages) {}
     }
 
-    /// - Returns: Whether the reply may have had no room for some drafts, which the next login then
-    ///   contains.
+    /// - Returns: Whether the reply may have lacked room for some drafts; then the next login
+    ///   contains them.
     private func loginOnce(
         _ session: (token: String, caller: Caller),
         _ machine: SyncMachine,
@@ -82,7 +83,8 @@ final class SyncClient {
         guard reply.chatMarker != nil else {
             throw Divergence("a delta brought a dialog without its contact: \(unknown)")
         }
-        // The client requests contacts that did not fit on the first page when it shows them.
+        // A client requests the contacts that did not fit on the first page when it first shows
+        // them.
         let asked = try machine.ask(
             .contactInfo(ContactInfoRequest(contactIDs: unknown)),
             from: requester(),
@@ -139,7 +141,7 @@ final class SyncClient {
         return true
     }
 
-    /// Returns the state of a client that has nothing and requests everything now.
+    /// Returns the state of a client that stores nothing and requests everything now.
     func fresh(
         _ machine: SyncMachine
     ) throws -> (chats: [ChatID: Chat], contacts: [UserID: User], own: SyncOwn) {
@@ -264,7 +266,7 @@ final class SyncClient {
         )
     }
 
-    /// Fetches the scheduled messages of the chats whose update time has changed.
+    /// Fetches the scheduled messages of each chat whose `lastDelayedUpdateTime` has changed.
     private func fetchDelayed(_ machine: SyncMachine) throws {
         delayed = delayed.filter { chats[$0.key] != nil }
         for chat in chats.values {
@@ -282,8 +284,8 @@ final class SyncClient {
             as: ChatHistoryReply.self
         )
         return (reply.messages ?? []).map { message in
-            // A change of the answered message does not move the update time, so do not compare the
-            // link.
+            // A change of the answered message does not change `lastDelayedUpdateTime`, so do not
+            // compare the link.
             var message = message
             message.link = nil
             return message

@@ -165,7 +165,7 @@ extension SyncSequence {
             )
             let expected = thread.comments.filter { $0.isVisible(to: client.user) }
             let seen = page.messages ?? []
-            // A page may lack its oldest messages.
+            // With a small reply limit, a page may lack its oldest messages.
             guard seen.map(\.id) == expected.suffix(seen.count).map(\.id),
                 seen.map({ "\($0.text)" }) == expected.suffix(seen.count).map(\.text),
                 seen.allSatisfy({ $0.postID == post }),

@@ -53,7 +53,7 @@ extension SyncOracle {
             voters = attach.state?.voterPreviewIDs ?? []
         }
 
-        /// - Parameter poll: The poll; in these plays the first answer of a quiz is right.
+        /// - Parameter poll: The poll; in these tests, the right answer of a quiz is the first.
         init?(_ poll: Poll?, for viewer: UserID, inChannel: Bool = false) {
             guard let poll else { return nil }
             let isAnonymous = poll.settings.contains(.anonymous) || inChannel

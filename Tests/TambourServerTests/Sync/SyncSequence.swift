@@ -68,7 +68,8 @@ final class SyncSequence: @unchecked Sendable {
     private(set) var counts = Counts()
     let machine: SyncMachine
     var random: SeededGenerator
-    /// Decides the fate of connections. A separate generator keeps the users' actions the same.
+    /// Decides which connections break. It is a separate generator, so that it does not affect the
+    /// users' actions.
     private var network: SeededGenerator
     var oracle: SyncOracle
     var comments = CommentOracle()
@@ -210,7 +211,8 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Brings all clients back once more.
+    /// Unblocks all users, completes the erasure, and checks each remaining client after one more
+    /// login.
     private func end() throws {
         for user in blocked.sorted() { try run([block(user, false)]) }
         try eraseToTheEnd()
@@ -261,8 +263,8 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Restarts the server. In half of the restarts, the server was idle while its clock ran on,
-    /// and the clock is set back.
+    /// Restarts the server. In half of the restarts, the clock runs on before the restart and is
+    /// set back after it.
     private func restart() throws {
         counts.restarts += 1
         let isIdle = random.chance(50)
@@ -303,7 +305,7 @@ final class SyncSequence: @unchecked Sendable {
             do {
                 try client.login(self.machine, count: 200)
                 self.counts.logins += 1
-                // If SYNC_MORE answers `resync`, the client starts over at its next login.
+                // After a `resync` in SYNC_MORE, the client starts over at its next login.
                 guard client.isComplete else { return .done }
                 try client.check(self.machine, against: nil)
             } catch is RequestError {
@@ -478,7 +480,7 @@ final class SyncSequence: @unchecked Sendable {
         let machine = machine
         let requester = client.requester()
         let command = Command { tx in
-            // Run both commands in one, because the code has no other use.
+            // Run both requests in one command, because nothing else uses this code.
             let asked = try dispatcher.command(ask, from: requester, in: tx)
             let reply: PhoneBindRequestReply = try machine.reply(asked)
             let confirm = PhoneBindConfirmRequest(

@@ -144,7 +144,7 @@ struct DissectorBoundsTests {
         let text: [UInt8] =
             [0x81, 0xA1, 0x61, 0xDB, 0, 0x0F, 0, 0] + [UInt8](repeating: 0x61, count: 0x0F_0000)
         let long = Array(repeating: try Self.compressed(text), count: 12).flatMap { $0 }
-        // Fifty errors take some 60 bytes, repeated as often as fits.
+        // A packet of less than 50 bytes has fifty errors; 1,400 such packets form a segment.
         let wrong: [UInt8] =
             [0x81, 0xA7] + Array("message".utf8) + [0x81, 0xA8] + Array("elements".utf8)
             + [0xDC, 0, 50] + [UInt8](repeating: 0xC3, count: 50)

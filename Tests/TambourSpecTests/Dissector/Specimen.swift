@@ -19,7 +19,7 @@ struct Specimen {
     var isToServer: Bool { role == .request }
     var segment: Segment { Segment(isToServer: isToServer, bytes: packet) }
 
-    /// Fields of the header, apart from its length field.
+    /// Header fields; `wireLength` is counted, not read from the header's length field.
     var sequence: Int { Int(packet[2]) << 8 | Int(packet[3]) }
     var flags: Int { Int(packet[6]) }
     var wireLength: Int { packet.count - 10 }

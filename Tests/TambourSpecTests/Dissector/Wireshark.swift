@@ -161,7 +161,7 @@ struct PacketTree: Equatable {
 }
 
 extension PayloadText {
-    /// Returns the lines as the tree shows them: marks are expert information in the tree.
+    /// Returns the lines as the tree shows them: without marks, which are expert information there.
     func linesWithoutMarks(of node: WireNode, as type: StructType?) -> [String] {
         lines(of: node, as: type).compactMap { line in
             if line.drop(while: { $0 == " " }).hasPrefix("# ") { return nil }

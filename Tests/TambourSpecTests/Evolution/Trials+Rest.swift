@@ -563,7 +563,8 @@ extension Trials {
         add("a known number is removed", known, breaks: broken(known, "known-removed")) {
             for index in $0.families.indices { $0.families[index].known = [] }
         }
-        // The title contains the old name, because the old name is broken.
+        // The title contains the old name, because the change breaks a promise made under that
+        // name.
         for (what, rule, change) in [
             ("a known number gets another name", "known-renamed", Self.renameKnown),
             ("a known number gets another direction", "known-direction", Self.turnKnown),

@@ -99,7 +99,7 @@ struct Trials {
         func title(of field: Field) -> String { "\(title).\(field.key)" }
     }
 
-    /// Returns the names of structs and enums in some payloads. The function computes them
+    /// Returns the names of the structs and enums that some payloads contain, computed
     /// independently of the check.
     static func reachable(_ payloads: (OpcodeEntry) -> [StructType?]) -> Set<String> {
         var found: Set<String> = []

@@ -75,8 +75,8 @@ struct PayloadSchemasTests {
         print("JSON Schemas: \(lines.last ?? "nothing")")
     }
 
-    /// A mistake in the schema of `MSG_SEND request.message`, and the expected message of the
-    /// validation.
+    /// A mistake in the schema of the field `message` of a MSG_SEND request, and the validator's
+    /// expected complaint.
     struct Mistake: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let says: String

@@ -1,10 +1,10 @@
-"""Validates the examples of the specification against the JSON Schemas, with a library that knows neither.
+"""Validates the examples of the specification against the JSON Schemas, with an independent library.
 
     python validate.py PROTOCOL_JSON SCHEMA_FOLDER
 
-Every value and every other legal encoding of it must be valid. What is refused for a type, a missing key or an
-unknown value must not be. What JSON or JSON Schema cannot tell, as a key that comes twice, is only counted.
-Ends with status 1 and a line for each example that does not fit.
+Every example and every other legal encoding of it must be valid. An example that the server refuses for a type, a
+missing key or an unknown value must be invalid. Refusals that JSON Schema cannot detect, such as a repeated key, are
+only counted. Prints a line for each mismatch and then exits with 1.
 """
 
 from __future__ import annotations

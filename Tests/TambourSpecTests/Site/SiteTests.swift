@@ -370,7 +370,7 @@ struct SequenceDiagramTests {
             let reader = XMLReader(diagram.svg(width))
             #expect(reader.isWellFormed)
             for text in reader.texts {
-                // The average character is narrower than 6.4.
+                // The average character is narrower than 6.4 units of the drawing.
                 let half = Double(text.content.count) * 6.4 / 2
                 #expect(text.x - half >= 0 && text.x + half <= reader.width, "\(text.content)")
             }

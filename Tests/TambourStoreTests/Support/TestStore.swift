@@ -179,7 +179,7 @@ extension WriteTransaction {
         try lowerRead(to: time, of: user, in: chat)
     }
 
-    /// Returns the group with this key, which the test has created.
+    /// Returns the group with this key; nil if it is not visible to `user`.
     func group(_ key: ChatKey, for user: UserID) throws -> ChatState? {
         try chat(ChatID(key.rawValue), visibleTo: user)
     }

@@ -5,7 +5,7 @@ import Testing
 
 /// The keys of readline work as users expect, on whole clusters and within the limit.
 struct LineEditorTests {
-    /// Types a text; keys stand in angle brackets, such as `C-a`, `M-f` and `up`.
+    /// Types a text, in which keys stand in angle brackets, such as `<C-a>`, `<M-f>` and `<up>`.
     private func play(_ script: String, on editor: inout LineEditor) -> [LineEditor.Outcome] {
         var outcomes: [LineEditor.Outcome] = []
         var rest = script[...]

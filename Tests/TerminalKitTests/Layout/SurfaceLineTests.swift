@@ -3,7 +3,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// Lines appear in reading order and stay in their place.
+/// Lines appear in visual order and leave the text beside them in place.
 @Suite("A line")
 struct SurfaceLineTests {
     private func drawn(

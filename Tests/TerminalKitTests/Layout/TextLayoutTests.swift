@@ -3,7 +3,8 @@ import Testing
 
 @testable import TerminalKit
 
-/// Text wraps within its width, loses nothing, and its columns map back to it.
+/// Text wraps within its width and loses nothing, and every cell maps back to a cluster of the
+/// text.
 struct TextLayoutTests {
     private func lines(
         _ text: String,

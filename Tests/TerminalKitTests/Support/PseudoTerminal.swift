@@ -20,7 +20,8 @@ final class PseudoTerminal {
     private(set) var received: [UInt8] = []
 
     init(size: Size = Size(columns: 30, rows: 8)) throws {
-        // The requests of unlockpt and ptsname; glibc hides these functions from the importer.
+        // The requests that unlockpt and ptsname make. Swift's importer does not see these
+        // functions of glibc.
         let unlock: UInt = 0x4004_5431  // TIOCSPTLCK
         let getNumber: UInt = 0x8004_5430  // TIOCGPTN
         master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)

@@ -76,7 +76,7 @@ enum ScreenStep {
     }
 }
 
-/// A surface for drawing steps.
+/// A surface on which drawing steps are played.
 struct Screen {
     var surface = Surface(size: Size(columns: 10, rows: 4))
 

@@ -80,8 +80,8 @@ struct TestTerminal {
         pending = []
     }
 
-    /// Returns a difference from `surface` as a terminal of this depth should show it; nil if there
-    /// is none.
+    /// Returns the first violation, or else the first difference from `surface` with its colours
+    /// reduced to `depth`; nil if there is none.
     func difference(from surface: Surface, depth: ColorDepth = .trueColor) -> String? {
         if let violation = violations.first { return violation }
         if size != surface.size { return "the size is \(size)" }
@@ -125,7 +125,8 @@ struct TestTerminal {
 
     private func surfaceLinkIndex(_ cell: Surface.Cell) -> UInt16 { cell.link.index }
 
-    /// A blank shows only its background, and of a wide glyph only the first cell counts.
+    /// Returns a cell without the properties that comparisons ignore: all but the background of a
+    /// blank, and everything in the later cells of a wide glyph.
     private static func normalized(_ cell: Cell) -> Cell {
         var cell = cell
         if cell.width == 0 { return Cell(text: "", width: 0) }

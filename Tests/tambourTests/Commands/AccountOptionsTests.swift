@@ -95,7 +95,7 @@ struct FoldersTests {
         let old = "\(folders.accounts)/preferences.json"
         try Data(#"{"theme": "light"}"#.utf8).write(to: URL(filePath: old))
         #expect(folders.preferences == old)
-        // Creates the folder as needed.
+        // A change creates the folder if it is missing.
         #expect(PreferencesFile(path: new).change(\.theme, to: "mono") == nil)
         #expect(folders.preferences == new)
         #expect(PreferencesFile(path: folders.preferences).value.theme == "mono")

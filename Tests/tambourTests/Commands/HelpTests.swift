@@ -11,7 +11,7 @@ struct HelpTests {
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         .appending(path: "Sources")
 
-    /// A command with its name, such as `tambour queue list`.
+    /// Every command with its full name, such as `tambour queue list`.
     private static let commands: [(name: String, type: any ParsableCommand.Type)] = {
         func all(
             _ type: any ParsableCommand.Type,
@@ -24,7 +24,7 @@ struct HelpTests {
         return all(Tambour.self, [])
     }()
 
-    /// Returns the commands of a line of the shell that begin with `tambour`, as words.
+    /// Returns the `tambour` commands in a line of the shell, each split into words.
     private func commands(in line: String) -> [[String]] {
         let line = line.replacing("2>&1", with: "").replacing("$id", with: "1")
         return line.split(separator: /\||&&|<|>|\$\(|\)/).map { words(String($0)) }

@@ -102,7 +102,7 @@ struct KeyBindingsTests {
         let bindings = KeyBindings(chosen)
         #expect(bindings.mistakes.count == 1)
         #expect(bindings.names(of: .leave) == "Ctrl-Q")
-        // If two actions want the same key, the first one gets it.
+        // If the same key is chosen for two actions, the alphabetically first action gets it.
         let first = chosen.count == 2 ? chosen.keys.min() : nil
         if let first, let action = KeyAction(rawValue: first) {
             #expect(bindings.names(of: action) == chosen[first])

@@ -70,8 +70,8 @@ struct MarkdownTests {
                     letters.randomElement(using: &random) ?? "a"
                 }
             )
-            // The spans of any source lie within its text, and any text has a source that reads as
-            // the text.
+            // The spans of any source lie within its text, and any text has a source that is parsed
+            // into this text.
             let read = Markdown(text)
             for span in read.spans {
                 try #require(

@@ -257,7 +257,7 @@ struct ScreenFlowTests {
             try await desk.display.waits(for: "from the editor")
             desk.press(KeyPress(.escape))
             try await desk.display.waits(for: "c copy")
-            // `y` is no command here, so the key types a letter.
+            // `y` is bound to no action here, so the key types a letter.
             desk.press(KeyPress(.character("y")))
             #expect(desk.look(\.focus) == .input)
             desk.press(KeyPress(.escape), KeyPress(.character("c")))

@@ -18,7 +18,7 @@ struct ScreenInvitationTests {
         }
     }
 
-    /// The invitation to a group of Bob.
+    /// Renews and returns the invitation link to one of Bob's groups.
     private func invitation(to title: Text, at desk: Desk) throws -> String {
         let chats = try desk.bob.call(ChatsListRequest(marker: 0)).chats
         let chat = try #require(chats.first { $0.title == title })

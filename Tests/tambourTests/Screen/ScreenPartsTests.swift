@@ -122,8 +122,8 @@ struct ScreenPartsTests {
         #expect(PreferencesFile(path: path).value == Preferences())
         #expect(PreferencesFile(path: path).change(\.theme, to: "light") == nil)
         #expect(PreferencesFile(path: path).value.theme == "light")
-        // While the screen is open, another program writes into the file, including a key unknown
-        // to this build.
+        // While the screen is open, another program writes into the file, including a member
+        // unknown to this build.
         let open = PreferencesFile(path: path)
         let written = #"{"keys": {"leave": "Ctrl-x"}, "theme": "light", "sound": 5}"#
         try written.write(toFile: path, atomically: true, encoding: .utf8)

@@ -6,7 +6,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// A panel with the message that is answered, and the answers to it.
+/// The panel of a thread: the message that is answered, and the answers to it.
 @Suite("Threads at the screen", .serialized)
 struct ScreenThreadTests {
     /// Sends a message of Bob's, optionally as an answer.

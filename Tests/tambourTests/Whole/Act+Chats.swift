@@ -5,7 +5,7 @@ import TambourProtocol
 @testable import tambour
 
 extension Act {
-    /// Chats, groups and channels.
+    /// Acts on chats, groups and channels.
     static let chats: [Act] = [
         Act("mute", ["/mute", "mute"]) { hand in
             try await hand.openSome()

@@ -4,7 +4,7 @@ import TambourClient
 @testable import tambour
 
 extension Act {
-    /// Folders, scheduled messages and comments.
+    /// Acts on folders, scheduled messages and comments.
     static let folders: [Act] = [
         Act(
             "folder",
@@ -29,7 +29,7 @@ extension Act {
                 await hand.command("folder-delete \(hand.pick(titles))")
                 if hand.look({ $0.prompt != nil }) { try await hand.confirm(40) }
             }
-            // The folder that the list shows belongs to one screen.
+            // Devices do not share which folder the list shows, so the act ends without one.
             await hand.command("folder All chats")
         },
         Act(

@@ -6,7 +6,7 @@ import TambourProtocol
 @testable import tambour
 
 extension Act {
-    /// The input line.
+    /// Acts in the input line.
     static let writing: [Act] = [
         Act("send", []) { hand in
             try await hand.openSome()
@@ -74,7 +74,7 @@ extension Act {
         },
     ]
 
-    /// The selected message.
+    /// Acts on the selected message.
     static let messages: [Act] = [
         Act("reply", ["reply"]) { hand in
             try await hand.openSome()

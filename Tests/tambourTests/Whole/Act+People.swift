@@ -6,7 +6,7 @@ import TambourTesting
 @testable import tambour
 
 extension Act {
-    /// Contacts and the own profile.
+    /// Acts on contacts and on the user's own profile.
     static let people: [Act] = [
         Act("add a contact", ["contacts", "Contacts: Alt-a"]) { hand in
             hand.goToLine()
@@ -68,7 +68,7 @@ extension Act {
         },
     ]
 
-    /// The account, its devices, and the program.
+    /// Acts on the account, its devices, and the program.
     static let account: [Act] = [
         Act("sessions", ["/sessions", "Sessions: x", "Sessions: o"]) { hand in
             await hand.command("sessions")

@@ -6,8 +6,8 @@ import TambourClient
 /// A thing that a person does at a screen, with keys alone.
 struct Act: Sendable {
     let name: String
-    /// The commands, the actions of keys, and the keys of panels that the act uses: `/title`,
-    /// `reply`, `Contacts: Alt-a`.
+    /// The commands, the actions of keys, and the keys of panels that the act uses, such as
+    /// `/title`, `reply` and `Contacts: Alt-a`.
     let triggers: [String]
     let play: @Sendable (Hand) async throws -> Void
 

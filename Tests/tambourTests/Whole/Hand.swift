@@ -77,7 +77,7 @@ struct Hand {
         }
     }
 
-    /// Gives a command, sometimes over a draft.
+    /// Enters a command, sometimes while the line holds a draft.
     func command(_ line: String) async {
         endEdit()
         if chance(50) {
@@ -125,7 +125,7 @@ struct Hand {
     func open(_ chat: ChatSummary) async throws {
         guard look(\.open) != chat.id else { return }
         press(.alt("g"))
-        // A title may hold characters that only pasting brings into a line.
+        // A title may contain characters that can only be pasted into a line.
         device.tell([.paste(chat.title)])
         choose { $0 == .chat(chat.id) }
         if look({ $0.panel != nil }) { press(KeyPress(.escape)) }
@@ -188,7 +188,7 @@ struct Hand {
 
     /// Waits until the panel that the last key has opened is filled.
     ///
-    /// - Returns: Whether there is such a panel.
+    /// - Returns: Whether a panel is open and its kind fits.
     func waitForPanel(_ fits: (Panel.Kind) -> Bool) async throws -> Bool {
         try await until("a filled panel") { state in
             state.panel?.isFilled != false

@@ -14,9 +14,8 @@ import TambourProtocol
 /// 4. Waiting and refused actions. Only the device that made them knows them. The plays discard
 ///    refused actions before they compare.
 /// 5. The open chat, the scroll position, the selection, the cursor, and the rule above the
-/// messages
-///    that were unread when the chat was opened. They belong to the reader. The plays open the same
-///    chat everywhere, after it was read, at its newest message.
+///    messages that were unread when the chat was opened. Each screen has its own. The plays open
+///    the same chat everywhere, after it was read, at its newest message.
 /// 6. Highlighted words. They belong to the search of one screen.
 /// 7. The status line. It shows the traffic of one device.
 /// 8. An unfinished edit of a message. It is kept on its device only. The plays end it.

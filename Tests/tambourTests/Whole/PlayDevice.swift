@@ -20,7 +20,7 @@ final class PlayDevice {
     private let options: ClientOptions
     private var seat: Seat
     private(set) var isOffline = false
-    /// The screen's difference to its store, if the screen did not catch up in time.
+    /// The screen's difference from its store, if the screen did not catch up in time.
     private(set) var lag: String?
     /// The number of bytes sent when the device last rested; nil before.
     private var sentAtRest: Int?
@@ -166,7 +166,7 @@ final class PlayDevice {
         screen.queue.sync { display.handlers.resize(size) }
     }
 
-    /// Lets so much time pass that all waiting actions run.
+    /// Runs all actions that wait for time to pass.
     func passTime() {
         let pauses = seat.pauses
         screen.queue.sync { for body in pauses.takeAll() { body() } }
@@ -196,7 +196,7 @@ final class PlayDevice {
         try await display.wait(for: "\(name): \(what)", seconds: 30) { _ in look(holds) }
     }
 
-    /// Waits until the screen has read all changes that it knows of.
+    /// Waits until the screen has read all changes of which it was notified.
     func waitForReading() async throws {
         let screen = screen
         try await display.wait(for: "\(name): the end of reading", seconds: 30) { _ in
@@ -263,8 +263,8 @@ final class PlayDevice {
         return requests == 0 && (try? client.queueLength()) == 0 && client.state == .online
     }
 
-    /// Waits until the screen shows what its store holds. A screen that does not is noted in `lag`
-    /// after a deadline.
+    /// Waits until the screen shows what its store holds. If it does not in time, records the
+    /// difference in `lag`.
     func waitForScreen() async {
         let screen = screen
         let seconds = lag == nil ? 10 : 0

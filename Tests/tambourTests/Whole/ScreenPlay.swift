@@ -8,8 +8,8 @@ import TambourTesting
 
 /// A sequence of acts of three people on four devices, with a server in this process.
 ///
-/// The seed determines all choices of the sequence. The devices run on threads, so the moments at
-/// which messages meet differ from run to run.
+/// The seed determines all choices of the sequence. The devices run on threads, so the order in
+/// which their messages arrive differs from run to run.
 final class ScreenPlay {
     struct Person {
         let name: String
@@ -44,7 +44,8 @@ final class ScreenPlay {
     private var stepsUntilServer = 0
 
     private static let names = ["Alice", "Bob", "Carol"]
-    /// Rows for all chats, and for all messages that the acts send to one chat.
+    /// The size of compared screens, with rows for all chats, and for all messages that the acts
+    /// send to one chat.
     private static let comparedSize = Size(columns: 110, rows: 140)
 
     var isServerDown: Bool { server == nil }
@@ -194,7 +195,8 @@ final class ScreenPlay {
             story.append("\(device.name): \(act.name)")
             played[act.name, default: 0] += 1
             try await act.play(Hand(play: self, device: device))
-            // Most acts meet those of other devices; some see their results.
+            // Usually the next act overlaps with the effects of this one on other devices;
+            // sometimes it begins after they have all arrived.
             if random.chance(25), server != nil { try await rest(devices.filter { !$0.isOffline }) }
         }
         try await compare()
@@ -216,8 +218,8 @@ final class ScreenPlay {
 
     // MARK: - Comparing
 
-    /// Ends all faults, and compares the screens of the account with each other and with a fresh
-    /// one.
+    /// Ends all simulated faults, and compares the screens of the account with each other and with
+    /// a fresh one.
     private func compare() async throws {
         story.append("compare")
         try await findServer()
@@ -292,7 +294,7 @@ final class ScreenPlay {
     /// chat reads it again, and would hide a screen that is out of date.
     private func compareAsLeft(_ device: PlayDevice, with fresh: PlayDevice) async throws {
         device.press(KeyPress(.end, .alt))
-        // The rule above unread messages belongs to the reader.
+        // The rule above unread messages differs between devices.
         guard device.look(\.newAfterMs) == nil,
             let place = try keptChats(of: device).firstIndex(where: \.isOpen)
         else { return }
@@ -323,8 +325,8 @@ final class ScreenPlay {
         try parse(device).chats.filter { !$0.isGone }
     }
 
-    /// Opens a chat on devices, a second time where it had unread messages: the rule above them,
-    /// and the header below the rule, belong to the reader.
+    /// Opens a chat on devices. Where it had unread messages, opens it a second time, because the
+    /// rule above them and the header below the rule differ between devices.
     private func openWithoutRule(_ place: Int, on devices: [PlayDevice]) async throws {
         for device in devices { try open(place, on: device) }
         try await rest(own)

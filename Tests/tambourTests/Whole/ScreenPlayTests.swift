@@ -5,9 +5,9 @@ import Testing
 
 /// Two devices of an account and a fresh third one show the same, whatever was done before.
 ///
-/// Each play depends on its number, apart from the moments at which threads meet:
-/// `TAMBOUR_SEED=17` plays number 17, `TAMBOUR_RUNS` sets how many numbers to play from there, and
-/// `TAMBOUR_SOAK=1` plays 2,000. `ParsedScreen` lists what may differ.
+/// Each play depends on its number and on the scheduling of its threads: `TAMBOUR_SEED=17` plays
+/// number 17, `TAMBOUR_RUNS` sets how many numbers to play from there, and `TAMBOUR_SOAK=1` plays
+/// 2,000. `ParsedScreen` lists what may differ.
 @Suite("The screens of one account", .serialized)
 struct ScreenPlayTests {
     private static let environment = ProcessInfo.processInfo.environment
@@ -17,9 +17,9 @@ struct ScreenPlayTests {
     /// For a mutant only the detection matters, so the run ends at the first difference.
     private static let isMutant = environment["TAMBOUR_MUTANT"] != nil
     private static let steps = 40
-    /// The number of plays from which on each act must have been played.
+    /// In at least this many plays, every act must occur.
     private static let manyPlays = 100
-    /// Plays wait for each other's threads, so more than one fits a processor.
+    /// The number of plays at the same time. A play spends much time waiting for its threads.
     private static let atOnce = 2
 
     /// The result of some plays.
@@ -63,7 +63,7 @@ struct ScreenPlayTests {
         let outdated = Act.triggers.filter { !$0.contains(": ") }.subtracting(Act.required)
         #expect(outdated.isEmpty, "acts of commands and actions that do not exist")
         #expect(Set(Act.all.map(\.name)).count == Act.all.count)
-        // The help lists the commands and actions that users know of.
+        // The help must list every command.
         let help = Help.lines(KeyBindings()).joined(separator: "\n")
         for command in ScreenCommand.all { #expect(help.contains("/\(command.name) ")) }
     }

@@ -51,7 +51,7 @@ enum MQTT {
 
     /// Returns a CONNECT for a session that outlives the connection.
     static func connect(_ client: String) -> [UInt8] {
-        // Flags and keep-alive: user name and password, no will, a persistent session; 5 minutes.
+        // Flags: user name, password, no will, persistent session. Keep-alive: 5 minutes.
         packet(
             0x10,
             string("MQTT") + [4, 0xC0, 1, 44] + string(client) + string(user)

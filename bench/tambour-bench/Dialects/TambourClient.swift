@@ -6,16 +6,16 @@ import TambourProtocol
 final class TambourClient: LoadClient {
     private enum Step { case hello, login, meet, prepare, chatting }
 
-    /// The interval of full checks: one of this number of deliveries is decoded and compared.
+    /// One in this number of deliveries is decoded and compared with the sent text.
     private static let checkedEvery: UInt32 = 256
 
-    /// The maximum number of other members in the request that creates a group; the rest are added
-    /// later.
+    /// The maximum number of other members in the request that creates a group; later requests add
+    /// the rest.
     private static let createdWith = 10_000
 
     private let account: Account
     private let corpus: Corpus
-    /// The chat that `send` sends to; if the client creates the chat, `prepare` sets it.
+    /// The chat that `send` sends to. A client that creates the chat sets this in `prepare`.
     private var chat: ChatID?
     /// The other members of the group that this client creates after its login.
     private let creates: [Account]
@@ -158,8 +158,8 @@ final class TambourClient: LoadClient {
         }
     }
 
-    /// Searches for the text instead of decoding, because a driver that decodes everything measures
-    /// itself.
+    /// Searches the payload for the text instead of decoding it: a driver that decoded everything
+    /// would measure itself.
     private func arrived(_ payload: UnsafeRawBufferPointer) throws {
         guard let number = Self.number(in: payload) else { return }
         if number % Self.checkedEvery == 0 {

@@ -1,8 +1,7 @@
 import TambourFraming
 import TambourProtocol
 
-/// Both directions of a Tambour connection: numbers the requests, and separates replies from
-/// pushes.
+/// Numbers the requests of a Tambour connection, and separates received replies from pushes.
 struct TambourPackets {
     static let limits = Limits.standard
 
@@ -48,7 +47,7 @@ struct TambourPackets {
 }
 
 extension Frame {
-    /// The frame's payload, inflated and checked.
+    /// Returns the frame's payload, inflated and decoded within the limits.
     func decode<Payload: WirePayload>(_ type: Payload.Type) throws -> Payload {
         try Payload.decode(payload(limits: TambourPackets.limits), limits: TambourPackets.limits)
     }

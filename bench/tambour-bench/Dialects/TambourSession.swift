@@ -16,14 +16,15 @@ final class TambourSession {
         _ = try ask(.sessionInit, account.hello) { _ in }
     }
 
-    /// Logs in with the login mark of the client's data.
+    /// Logs in as a client that already has all changes up to the login mark.
     func logIn(since mark: Int64 = 0, configHash: Text? = nil) throws -> LoginReply {
         var request = account.loginRequest(since: mark)
         request.configHash = configHash
         return try ask(.login, request) { try $0.decode(LoginReply.self) }
     }
 
-    /// Sends the texts to the dialog with `other`, several at a time, and waits for all replies.
+    /// Sends the texts to the dialog with `other` without waiting in between, and then waits for
+    /// all replies.
     func write(_ texts: some Collection<Bytes100>, to other: Account) throws {
         var output: [UInt8] = []
         for text in texts {

@@ -8,7 +8,7 @@ final class XMPPClient: LoadClient {
         case nobody
         /// The client's messages go to another user.
         case user(String)
-        /// All clients enter the room; `writes` is true for a client that sends.
+        /// The client enters the room; `writes` is true if it also sends to the room.
         case room(String, writes: Bool)
     }
 
@@ -72,7 +72,7 @@ final class XMPPClient: LoadClient {
         if case .room = target {
             guard stanza.begins(with: "<presence") else { return }
             if stanza.attribute("type") == "error" { throw BenchError(stanza.text) }
-            // Code 110 marks the client's own presence, which is the last stanza of entering a
+            // Code 110 marks the client's own presence, the last stanza that it gets on entering a
             // room.
             isIn = stanza.contains("'110'") || stanza.contains("\"110\"")
         } else {

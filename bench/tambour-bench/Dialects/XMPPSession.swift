@@ -53,7 +53,8 @@ final class XMPPSession {
         }
     }
 
-    /// Returns the roster's version; nil if it is unchanged.
+    /// Requests the roster unless it still has `version`. Returns its new version; nil if it is
+    /// unchanged.
     func rosterVersion(since version: String) throws -> String? {
         try ask(XMPP.roster(version: version), id: "roster") { $0.attribute("ver") }
     }

@@ -3,7 +3,7 @@ import TambourFraming
 import TambourNet
 import TambourProtocol
 
-/// Keeps packets in flight and discards the input, on a dedicated thread.
+/// Keeps packets in flight on a dedicated thread, and discards the answers.
 ///
 /// `@unchecked Sendable`: the thread owns all other state; the lock guards `isOver` and `failure`.
 final class Attacker: @unchecked Sendable {
@@ -124,7 +124,7 @@ enum Attack {
         packet(type(of: request).opcode, request.encoded())
     }
 
-    /// Returns messages with different client ids.
+    /// Returns `count` MSG_SEND packets, each with its own client id.
     static func messages(to chat: ChatID, _ count: Int, text: Text) -> [[UInt8]] {
         (0..<count).map { number in
             let message = NewMessage(cid: Int64(number) + 1, text: text)
@@ -141,7 +141,7 @@ enum Attack {
         return packet(.log, [0x81] + text("events") + [0xDC, 0, 99] + events, compressed: true)
     }()
 
-    /// The number of such packets in 64 KB.
+    /// The number of `log` packets in a burst of 64 KB.
     static let logsOfBurst = 64 * 1024 / log.count
 
     static let hello = packet(SessionInitRequest(deviceID: "attacker"))

@@ -168,8 +168,8 @@ struct FairnessCommand: ParsableCommand {
         let address = server.process.address
         let letters = Array("abcdefghijklmnopqrstuvwxyz")
         let words = (0..<157).map { String([letters[$0 / 26], letters[$0 % 26]]) }
-        // Each message contains all words except one, so no message matches and the server scans
-        // each.
+        // Each message contains all words except one. A query of all words therefore matches no
+        // message, and the server scans every one.
         func text(_ number: Int) -> String {
             var rest = words
             rest.remove(at: number % words.count)

@@ -4,8 +4,8 @@ import TambourNet
 
 /// Connects to `address`, optionally from a given source address.
 ///
-/// Many connections to one port need several source addresses, because each has only some 28,000
-/// ports.
+/// Many connections to one port need several source addresses, because each source address has only
+/// some 28,000 ports.
 /// - Returns: a connected socket with Nagle's algorithm off.
 /// - Throws: `BenchError`, also if `source` is not an address of the target's family.
 func dial(_ address: ListenAddress, from source: String? = nil) throws -> Int32 {
@@ -34,7 +34,8 @@ func dial(_ address: ListenAddress, from source: String? = nil) throws -> Int32 
     return descriptor
 }
 
-/// Chooses the source port only when the target is known, so that one port serves several targets.
+/// Binds only the source address. The kernel chooses the port when the target is known, so that one
+/// port can serve several targets.
 private func bindSource(_ source: String, _ family: Int32, _ descriptor: Int32) throws {
     // The option applies to any family: Linux also checks it for IPv6.
     try set(Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, on: descriptor)

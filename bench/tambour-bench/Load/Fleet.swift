@@ -4,7 +4,7 @@ import TambourQueues
 
 /// Clients that log in, a few at a time, and then work together; all of them run on one lane.
 ///
-/// `@unchecked Sendable`: only the lane uses the state that is not constant.
+/// `@unchecked Sendable`: only the lane uses the mutable state.
 class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
     let lane = Lane(
         index: 0,
@@ -15,7 +15,7 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
 
     private let address: ListenAddress
     private let sources: [String]
-    /// The number of logins in flight.
+    /// The maximum number of logins in flight.
     private let logins: Int
     private let count: Int
     private let makeClient: (Int, any LoadSink) -> LoadClient
@@ -44,7 +44,7 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
         self.makeClient = makeClient
     }
 
-    /// Connects and does the work.
+    /// Connects the clients, does the work, and returns its outcome.
     ///
     /// - Throws: `BenchError` if a client fails, or if a login is missing after two minutes.
     func perform() async throws -> Outcome {

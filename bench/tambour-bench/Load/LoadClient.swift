@@ -19,7 +19,7 @@ class LoadClient: ConnectionDelegate {
     final let index: Int
     final unowned let sink: any LoadSink
     final private(set) var connection: Connection?
-    /// The time at which it started to connect.
+    /// The time at which the client started to connect, from `monotonicNow()`.
     final var dialedAt: UInt64 = 0
     final private(set) var bytesIn = 0
     final private(set) var bytesOut = 0

@@ -44,7 +44,8 @@ struct Latency: Codable, Sendable {
 
 /// The results of a run of pairs or of a group.
 struct LoadFigures: Codable, Sendable {
-    /// The measured time; shorter than requested if the run reached its limit of messages.
+    /// The measured time, shorter than requested if the run reached its maximum number of messages
+    /// first.
     var seconds: Double
     var endedAtCap: Bool
     /// Messages that were acknowledged and delivered to all receivers.
@@ -55,7 +56,7 @@ struct LoadFigures: Codable, Sendable {
     var delivery: Latency
     /// The time from when a message was due until it reached its last receiver; groups only.
     var lastDelivery: Latency?
-    /// Bytes on both sockets, in both directions, per message.
+    /// Bytes on the sockets of all clients, in both directions, per message.
     var bytesPerMessage: Double
     /// Processor cores used by the driver.
     var driverCores: Double

@@ -44,7 +44,8 @@ struct LoadPlan: Sendable {
 /// Clients with even numbers send to the next client; in a group, client 0 sends to all other
 /// clients. A message is complete when all receivers have it and the server has acknowledged it.
 final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
-    /// The number of slots; a message in flight uses the slot of its number modulo this.
+    /// The number of slots. A message in flight uses the slot whose index is its number modulo
+    /// this.
     private static let slots = 1 << 20
 
     private struct Slot {
@@ -84,7 +85,7 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
     private var figures: LoadFigures?
 
     /// - Parameters:
-    /// - meter: The meter of the server's processes, if they run on this machine.
+    /// - meter: The meter of the server's processes; nil if they run on another machine.
     /// - commits: Returns the server's number of transactions so far.
     init(
         _ plan: LoadPlan,
@@ -162,8 +163,8 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         }
     }
 
-    /// - Returns: false if the message was not sent, because too many messages are in flight to
-    ///   distinguish them.
+    /// - Returns: false if the message was not sent because its slot is still in use: too many
+    ///   messages are in flight.
     private func send(from sender: Int, dueAt: UInt64) -> Bool {
         guard slots[Int(nextNumber) % Self.slots].isFree else { return false }
         let number = nextNumber
@@ -204,7 +205,8 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         if slots[slot].isFree { done(number) }
     }
 
-    /// Records the deliveries of a message, if the message belongs to the measurement.
+    /// Records the latency of deliveries of a message, if the message belongs to the measured
+    /// window.
     private func record(_ slot: Slot, reached: Int32, isLast: Bool, at now: UInt64) {
         if case .open = plan.pace {
             guard slot.dueAt >= measuredFrom, slot.dueAt < measuredUntil else { return }
@@ -312,7 +314,7 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         end(.success(figures))
     }
 
-    /// In an open loop, records messages that were due but never arrived, with their current age.
+    /// In an open loop, records each message that was sent but never arrived with its current age.
     ///
     /// - Returns: the number of messages of the window that were not sent.
     private func enterWhatNeverCame() -> Int {

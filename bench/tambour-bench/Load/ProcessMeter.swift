@@ -13,7 +13,7 @@ struct ProcessMeter: Sendable {
         }
     }
 
-    /// The processor seconds used so far by all processes and their threads; NaN if a process has
+    /// The processor seconds that the processes with all their threads have used; NaN if one has
     /// exited.
     var cpuSeconds: Double {
         processIDs.reduce(0) { $0 + (cpuSeconds(of: $1) ?? .nan) }
@@ -65,7 +65,7 @@ struct ProcessMeter: Sendable {
     static var own: ProcessMeter { ProcessMeter(processIDs: [getpid()]) }
 }
 
-/// Measures a period of work: its cost to the server, and the driver's share of the machine.
+/// Measures a period of work: the processor time of the server, and the cores that the driver uses.
 struct Stretch {
     private let server: ProcessMeter
     private let startedAt = monotonicNow()

@@ -4,7 +4,7 @@ import Synchronization
 /// Reports progress to the user on standard error.
 enum Progress {
     private struct State {
-        /// Initially the current time, so that work shorter than an interval shows no line.
+        /// Starts with the current time, so that work shorter than an interval shows no line.
         var shownAt = monotonicNow()
         var isShowing = false
     }

@@ -61,8 +61,8 @@ struct ServerCounters: Sendable {
     }
 }
 
-/// The growth rate of a server counter between two readings. The readings run outside the lane that
-/// loads the server.
+/// The growth rate of a server counter between two readings. A queue of its own reads, so that the
+/// lane that loads the server does not wait.
 ///
 /// `@unchecked Sendable`: the queue owns `marks`.
 final class CounterRate: @unchecked Sendable {

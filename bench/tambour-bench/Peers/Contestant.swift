@@ -6,9 +6,9 @@ protocol Contestant: AnyObject {
     var name: String { get }
     /// The version of the running program.
     var version: String { get }
-    /// The state of a message on the server when its receiver gets it.
+    /// How safely the server has stored a message when its receiver gets it.
     var durability: String { get }
-    /// The rows of the comparison that are unfair, each with the server that benefits.
+    /// The known biases of the comparison, each with `for` or `against` this server.
     var unfair: [String] { get }
 
     var isInstalled: Bool { get }
@@ -28,13 +28,14 @@ protocol Contestant: AnyObject {
     /// Returns a member of the group `run`; only its first member writes.
     func member(_ index: Int, of count: Int, run: String, _ sink: any LoadSink) -> LoadClient
 
-    /// Prepares W4; each call of the result is one return of the reader. Nil if the server cannot
-    /// do it.
+    /// Prepares W4. Each call of the returned function reconnects the reader and catches up.
+    /// Returns nil if the server cannot do this.
     func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)?
-    /// Prepares W5; each call of the result reads one page. Nil if the server cannot do it.
+    /// Prepares W5. Each call of the returned function reads one page. Returns nil if the server
+    /// cannot do this.
     func pages(_ cast: Cast) throws -> (() throws -> Exchange)?
 
-    /// Returns the parts of `durability` that were verified on the running server after its work.
+    /// Checks `durability` on the running server after its work, and describes what was verified.
     ///
     /// - Throws: if a part is false.
     func verifiedDurability() throws -> String
@@ -70,8 +71,8 @@ struct Exchange {
     var bytesIn: Int
     var bytesOut: Int
 
-    /// Runs `body` and counts the bytes on the connection that it returns, either a new one or
-    /// `connection`.
+    /// Measures `body`. Counts the bytes on the connection that `body` returns: `connection`, or a
+    /// new one if that is nil.
     static func measure(
         _ server: ProcessMeter,
         on connection: BlockingConnection? = nil,
@@ -92,7 +93,7 @@ struct Exchange {
     }
 }
 
-/// The users of every server and their messages. Users are identified by number.
+/// The users and messages that every server gets. Users are identified by number.
 struct Cast {
     /// Users who form the pairs 0 and 1, 2 and 3, and so on; in W2 they form a group.
     static let people = 100

@@ -39,7 +39,8 @@ final class Mosquitto: Contestant {
         }
         let file = directory.appendingPathComponent("passwords").path
         _ = try Tool.text(passwords, ["-b", "-c", file, MQTT.user, MQTT.password])
-        // If root starts it, mosquitto switches to a user who may not be able to read the folder.
+        // Name the current user: without `user`, a mosquitto that root starts switches to a user
+        // who may not be able to read the folder.
         let configuration = """
             listener \(port) 127.0.0.1
             allow_anonymous false
@@ -103,8 +104,8 @@ final class Mosquitto: Contestant {
         )
     }
 
-    /// Uses a session with a subscription for each contact. The broker stores messages published
-    /// meanwhile in this session.
+    /// The reader has one persistent session, which subscribes to a topic for each contact. While
+    /// the reader is offline, the broker queues its messages in this session.
     func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)? {
         let (address, meter) = (try address, try meter)
         let writers = try Cast.writers.map {

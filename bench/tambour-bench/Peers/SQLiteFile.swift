@@ -7,7 +7,7 @@ struct SQLiteFile {
 
     init(_ file: URL) { path = file.path }
 
-    /// Returns the observable facts about how `process` writes to the file.
+    /// Returns what can be observed about how `process` writes to the file.
     ///
     /// - Throws: `BenchError` if the file is not in WAL mode or the process does not hold the log
     ///   open.

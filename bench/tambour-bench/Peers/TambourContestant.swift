@@ -118,7 +118,7 @@ final class TambourContestant: Contestant {
         )
     }
 
-    /// Logs in once per return, with the login mark of the last login.
+    /// Each reconnect is one login, with the login mark of the previous login.
     func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)? {
         let (address, meter) = (try address, try meter)
         let reader = account(Cast.reader)

@@ -24,7 +24,7 @@ class XMPPServer: Contestant {
     /// Writes one additional row into an archive.
     ///
     /// - Parameters:
-    /// - sender: The index of the sender in the list given to `archiver`.
+    /// - sender: The index of the sender in the `senders` of `archiver`.
     /// - age: The number of seconds before the time of the row that the server wrote.
     /// - Returns: the row's archive id.
     typealias Archiver = (_ sender: Int, _ text: Bytes100, _ age: Int) throws -> String
@@ -39,7 +39,7 @@ class XMPPServer: Contestant {
     var insertUser: String { "" }
     /// Makes the reader's contacts mutual.
     func befriend(_ user: String, in database: any SQLConnection) throws {}
-    /// Removes the only message that `senders[0]` wrote from `user`'s archive, and uses it as a
+    /// Removes from `user`'s archive the only message, which `senders[0]` wrote, and uses it as the
     /// pattern for the seeded rows.
     func archiver(
         of user: String,

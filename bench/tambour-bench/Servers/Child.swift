@@ -101,9 +101,9 @@ final class Child: @unchecked Sendable {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // The child blocks and ignores no signals, whatever the settings of this thread. It has its
-        // own process group, so that Ctrl-C reaches only the benchmark and `killGroup` also kills
-        // the child's children.
+        // The child neither blocks nor ignores signals, even if this thread does. It has its own
+        // process group, so that Ctrl-C reaches only the benchmark and `killGroup` also kills the
+        // child's children.
         var signals = sigset_t()
         sigemptyset(&signals)
         posix_spawnattr_setsigmask(&attributes, &signals)
@@ -132,8 +132,8 @@ final class Child: @unchecked Sendable {
         while waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {
             continue
         }
-        // After `waitpid` the process number may be reused, so the lock prevents signals in
-        // between.
+        // After `waitpid` the process id may be reused, so the lock prevents a signal before
+        // `status` is set.
         state.withLock {
             var found: Int32 = 0
             waitpid(processID, &found, 0)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The origin of figures: the conditions under which they were measured.
+/// The conditions under which figures were measured.
 struct Birthplace: Codable, Sendable {
     let date: String
     let machine: String

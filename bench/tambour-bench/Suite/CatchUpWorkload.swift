@@ -56,7 +56,8 @@ struct CatchUpWorkload: Workload {
             let account = accounts[position]
             let client = try Self.client(server, account)
             let mark = try client.call(account.loginRequest(since: Self.farFuture)).time
-            // The login mark is below the following messages, even if they share a millisecond.
+            // The login mark precedes the following messages, even if they get the same
+            // millisecond.
             for partner in accounts[Self.sizes.count...].prefix(Self.changed) {
                 let writer = try Self.client(server, partner)
                 _ = try writer.call(partner.loginRequest(since: Self.farFuture))
@@ -64,11 +65,10 @@ struct CatchUpWorkload: Workload {
                 writer.close()
             }
             let request = account.loginRequest(since: mark)
-            // The first requests read pages that are not cached.
+            // Not measured: the first requests fill the caches.
             for _ in 0..<20 { _ = try client.call(request) }
 
-            // Measures only the request, on an existing session; the C reader performs the same
-            // work.
+            // Measures only the request, on an existing session: the C reader does the same work.
             let login = try Self.measure(server, "LOGIN", repeats) {
                 let before = client.receivedBytes
                 let requests = try Self.catchUp(client, request)

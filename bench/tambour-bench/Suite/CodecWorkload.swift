@@ -27,7 +27,7 @@ struct CodecWorkload: Workload {
         ]
     }
 
-    /// The number of turns of each codec per packet, in alternation.
+    /// The number of turns that each codec gets per packet; the codecs alternate.
     private static let turns = 2
     /// The number of passes in a turn; the fastest pass counts. `limits/codec` uses the same
     /// number.
@@ -35,8 +35,8 @@ struct CodecWorkload: Workload {
 
     func round(in bench: Bench) async throws -> Figures {
         let path = try bench.folder("codec").appendingPathComponent("packet").path
-        // The duration of one of Tambour's passes; a pass of msgpack-c makes the same number of
-        // calls.
+        // The duration of one of Tambour's passes in nanoseconds; a pass of msgpack-c makes the
+        // same number of calls.
         let pass: UInt64 = bench.isFull ? 20_000_000 : 4_000_000
         var figures: Figures = [:]
         for packet in try Self.packets() {
@@ -45,7 +45,8 @@ struct CodecWorkload: Workload {
             let calls = try packet.calls(in: pass)
             var (ours, theirs) = (Best(), Best())
             for turn in 0..<Self.turns {
-                // The order changes, so that neither codec always runs on the other codec's caches.
+                // The order alternates, so that neither codec always runs with the caches that the
+                // other one left.
                 for isOurs in (bench.round + turn) % 2 == 0 ? [true, false] : [false, true] {
                     if isOurs {
                         for _ in 0..<Self.passes { ours.take(try packet.pass(calls)) }

@@ -100,8 +100,8 @@ struct CostsCommand: AsyncParsableCommand {
         /// The median of the rounds.
         let ms: Double
 
-        /// The bound on the longest step of the engine or of a reader. Longer work runs on a
-        /// separate queue and does not count as their step.
+        /// The bound on the longest step of the engine or of a reader. Heavier work runs on a
+        /// separate queue and is not part of a step.
         var boundMs: Double {
             switch cost.processor {
             // The commit of a command flushes the disk.

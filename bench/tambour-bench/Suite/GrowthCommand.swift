@@ -3,7 +3,8 @@ import Foundation
 import TambourNet
 import TambourProtocol
 
-/// Runs W1, W4 and W5 over a range of sizes, to show that certain costs do not grow with the size.
+/// Runs W1, W2, W4 and W5 over a range of sizes, to show that certain costs do not grow with the
+/// size.
 struct GrowthCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "growth",

@@ -3,8 +3,8 @@ import TambourNet
 import TambourProtocol
 
 /// W9: the size of the write-ahead log under W1 at full speed, while other connections page through
-/// history. A reader's snapshot prevents a checkpoint from finishing, and a log that is never reset
-/// grows forever.
+/// history. A reader's snapshot prevents a checkpoint from finishing, and without a finished
+/// checkpoint the log grows without bound.
 struct LogWorkload: Workload {
     private static let pairs = 50
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The measurements of a whole comparison, and the facts to know before comparing.
+/// The measurements of a whole comparison, and the facts that a reader needs to judge them.
 struct PeersReport: Codable, Sendable {
     struct Server: Codable, Sendable {
         let name: String
@@ -23,7 +23,7 @@ struct PeersReport: Codable, Sendable {
     let bystanders: [String]
     let rounds: [Figures]
 
-    /// The lines of the table, each with the rest of its figure's name after `SERVER, `.
+    /// The lines of the table: the title, and the name of the figure without the prefix `SERVER, `.
     private static let lines: [(title: String, figure: String)] =
         ["W1 window 1", "W1 window 16"].flatMap { run in
             [
@@ -59,7 +59,7 @@ struct PeersReport: Codable, Sendable {
         ("W5: pages/s", "W5, per second", ["prosody": 50]),
     ]
 
-    /// Tambour's figures as multiples of each peer's, from the ratios of the rounds.
+    /// Tambour's figures as multiples of each peer's, computed per round.
     var claims: [Report.Verdict] {
         Self.ratios.flatMap { ratio in
             servers.dropFirst().compactMap { peer in

@@ -47,7 +47,7 @@ struct Report: Codable, Sendable {
         )
     }
 
-    /// Claims that apply implicitly to every load run.
+    /// Returns the claim of every load run that no message was lost.
     private static func nothingLost(_ rounds: [Figures]) -> [Claim] {
         let names = Set(rounds.flatMap(\.keys)).filter { $0.hasSuffix(", lost") }
         return names.sorted { $0.localizedStandardCompare($1) == .orderedAscending }.map {
@@ -192,11 +192,11 @@ struct Report: Codable, Sendable {
 }
 
 extension Report.Outcome {
-    /// The maximum cores of a driver; a busier driver measures itself as much as the server.
+    /// The most cores that a driver may use; a busier driver measures itself as much as the server.
     private static let mostDriverCores = 0.6
 
-    /// Whether a figure partly measures the driver: a figure with the same prefix shows a busy
-    /// driver.
+    /// Returns whether a figure partly measures the driver: the `driver cores` of the same run
+    /// exceed the maximum.
     fileprivate func isDriverBound(_ name: String) -> Bool {
         let suffix = "driver cores"
         return rounds.contains { round in

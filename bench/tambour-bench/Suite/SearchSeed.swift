@@ -31,8 +31,8 @@ struct SearchSeed {
                 corpus: bench.corpus,
                 batches: Self.total / perBatch
             )
-            // The dialogs with their numbers of missing messages, written in turns, as real chats
-            // grow.
+            // The dialogs, each with the number of messages still to write. They are written in
+            // turns, as real chats grow.
             var turns: [(a: UserID, b: UserID, left: Int)] = [
                 (accounts[0].userID, accounts[1].userID, Self.long)
             ]

@@ -9,8 +9,8 @@ import TambourTesting
 /// length.
 struct SearchWorkload: Workload {
     private static let page = 50
-    /// Prefixes of words: the most frequent starts a word in about every other text, the rarest in
-    /// one of forty.
+    /// Prefixes of words. The most frequent prefix starts a word in about every second text, the
+    /// rarest in one of forty.
     private static let common = ["th", "in", "a", "не", "и", "на"]
 
     let name = "W10"

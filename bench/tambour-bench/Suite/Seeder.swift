@@ -79,9 +79,9 @@ final class Seeder {
         return result
     }
 
-    /// Creates `directory/name` unless a complete one exists.
+    /// Creates `cache/name` unless it exists and is complete.
     ///
-    /// - Parameter fill: Receives an empty directory; its contents are kept for later runs.
+    /// - Parameter fill: Fills the empty directory, which is kept for later runs.
     static func cached(_ name: String, in cache: URL, fill: (URL) throws -> Void) throws -> URL {
         let url = cache.appendingPathComponent(name)
         let mark = url.appendingPathComponent("complete")

@@ -18,8 +18,8 @@ struct StormFigures: Sendable {
 
 /// Performs the handshake, logs in with a login mark, and finishes when the reply arrives.
 final class StormClient: LoadClient {
-    /// The interval of checks: one of this number of replies is checked, because a driver that
-    /// decodes all replies measures itself.
+    /// One in this number of replies is checked: a driver that decoded all replies would measure
+    /// itself.
     private static let checkedEvery = 64
 
     private let account: Account

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Runs a program of `bench/limits` that prints JSON objects with numbers.
+/// Runs programs and returns their output. Those of `bench/limits` print JSON objects with numbers.
 enum Tool {
     static func run(_ program: String, _ arguments: [String]) throws -> [String: Double] {
         try lines(program, arguments).first ?? [:]

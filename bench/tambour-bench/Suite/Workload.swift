@@ -43,9 +43,9 @@ struct Claim: Sendable {
     let text: String
     let bound: Bound
     var stretch: Bound?
-    /// Whether the worst round counts instead of the median, because a miss must never happen.
+    /// Whether the worst round decides instead of the median, because no round may miss the claim.
     var isStrict = false
-    /// Replaces the verdict if the run was too short to judge.
+    /// The text that replaces the verdict if the run was too short to judge; otherwise nil.
     var unjudged: String?
     /// Returns the compared value; nil if the round did not measure it.
     let value: @Sendable (Figures) -> Double?

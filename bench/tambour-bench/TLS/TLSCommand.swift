@@ -6,7 +6,7 @@ import TambourTesting
 /// Compares the server's TLS layer with `bench/limits/tls`: the same handshakes and echoes in
 /// memory.
 ///
-/// It models the work of a lane without its system calls, which TLS does not change. A full
+/// It models the work of a lane without the system calls, because TLS does not change them. A full
 /// handshake should cost about 380 us, and an idle session at most 18 KiB.
 struct TLSCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -42,7 +42,7 @@ struct TLSCommand: AsyncParsableCommand {
             ]
             for round in 0..<rounds {
                 let meter = try TLSMeter(pair, authority: authority.certificate)
-                // Memory is measured once, in a process that has not yet used any.
+                // Memory is measured once, before the other measurements have used any.
                 var ours = round == 0 ? ["idle_bytes": try meter.idle(sessions)] : [:]
                 ours["handshake_us"] = try meter.handshakes(count, resumes: false)
                 ours["resumed_us"] = try meter.handshakes(count, resumes: true)

@@ -15,7 +15,7 @@
 
         private let tls: TLSServer
         private let authority: String
-        /// The nanoseconds of the thread that the server's side took.
+        /// The processor time of the server's side so far, in nanoseconds.
         private var spent: Int64 = 0
 
         init(_ pair: TLSPair, authority: String) throws {
@@ -28,7 +28,7 @@
             )
         }
 
-        /// Returns the microseconds for one handshake, in the best pass.
+        /// Returns the server's microseconds for one handshake, in the best pass.
         ///
         /// - Parameter resumes: whether all handshakes but the first resume a session.
         func handshakes(_ count: Int, resumes: Bool) throws -> Double {
@@ -42,7 +42,7 @@
             }
         }
 
-        /// Returns the microseconds for one echo, in the best pass.
+        /// Returns the server's microseconds for one echo, in the best pass.
         func echoes(_ count: Int, bytes: Int) throws -> Double {
             let pair = try connect(TLSClient(.authorities(authority)))
             let text = [UInt8](repeating: 7, count: bytes)
@@ -117,7 +117,7 @@
             }
         }
 
-        /// Runs the work of the server's side.
+        /// Runs work of the server's side, and adds its processor time to `spent`.
         private func measure<Result>(_ body: () throws -> Result) rethrows -> Result {
             let start = Self.threadNs()
             defer { spent += Self.threadNs() - start }

@@ -14,7 +14,7 @@ from tambour_conformance.wire import Frame
 class Fault:
     """A change of the packets of one connection; this base class changes nothing."""
 
-    #: The case that must fail because of the fault, or a requirement of which one case must fail.
+    #: The case that the fault must fail, or a requirement with such a case.
     notices = ""
 
     def request(self, frame: Frame) -> list[Frame]:
@@ -32,7 +32,7 @@ class Fault:
             yield frame
 
     def farewell(self) -> bytes:
-        """The last bytes that the client gets after the server has closed."""
+        """Bytes that the client still gets after the server has closed."""
         return b""
 
     def closes(self, frame: Frame) -> bool:

@@ -66,7 +66,7 @@ def test_presence_breaks_no_silence_unless_asked_for() -> None:
 
 
 def test_fence_waits_at_a_foreign_server() -> None:
-    """A push may follow the answer to PING, and the report says that silence was not proved."""
+    """A push may follow the reply to PING: the fence waits, and notes that silence was not proved."""
 
     def late(script: Script) -> None:
         while (frame := script.read()) is not None:
@@ -230,7 +230,7 @@ def test_foreign_server_may_serve_less() -> None:
 
 
 def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same over TLS, with a self-signed certificate that SSL_CERT_FILE names."""
+    """Connections work over TLS, with a self-signed certificate that SSL_CERT_FILE names."""
     key, certificate = tmp_path / "key", tmp_path / "certificate"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]

@@ -71,14 +71,14 @@ def test_a_later_release(server: Tambourd, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_fault_is_noticed(server: Tambourd, fault: type[Fault], tmp_path: Path) -> None:
-    """The case fails; an error of the suite itself is not enough."""
+    """The case for the fault must fail; an error of the suite itself is not enough."""
     found = verdicts(server, fault, [fault.notices], tmp_path)
     assert "FAIL" in found.values() and "ERROR" not in found.values(), found
     noticed.add(fault.__name__)
 
 
 def test_all_are_noticed(capsys: pytest.CaptureFixture[str]) -> None:
-    """All faults are noticed; prints the number."""
+    """Checks that all faults were noticed, and prints how many."""
     # Without capture, so that a passing run also shows the number.
     with capsys.disabled():
         print(f" faults noticed: {len(noticed)} of {len(FAULTS)} ", end="")

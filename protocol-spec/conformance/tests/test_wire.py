@@ -26,7 +26,7 @@ def test_examples_agree(example: bundle.Example) -> None:
     assert (frame.opcode, frame.command) == (example.opcode, COMMANDS[example.role])
     value = value_of(example.value)
     assert frame.value == value
-    # The bundle sorts its keys, so the order is that of the packet.
+    # Encode the decoded packet, not the bundle's value: the bundle sorts its keys.
     assert wire.packet(frame.opcode, frame.seq, frame.value, command=frame.command) == example.packet
 
 

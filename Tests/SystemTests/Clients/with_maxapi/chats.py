@@ -1,4 +1,4 @@
-"""What no scenario of the stock client is about: messages and chats."""
+"""Cells of messages and chats that no scenario of the stock client covers."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def public_name(room: Room) -> None:
 
 
 async def asked_by_bob(room: Room) -> int:
-    """A group into which bob asks to be let."""
+    """Creates a group that bob has asked to join, and returns its id."""
     group, _ = await room.alice.client.create_group("Rehearsal", [])
     link = (await room.alice.client.rework_invite_link(group.id)).link
     await room.alice.witness.invoke(55, {"chatId": group.id, "options": {"JOIN_REQUEST": True}})

@@ -1,4 +1,4 @@
-"""What no scenario of the stock client is about: people, settings, and what a program is made of."""
+"""Cells of people, settings and the parts of a program that no scenario of the stock client covers."""
 
 from __future__ import annotations
 

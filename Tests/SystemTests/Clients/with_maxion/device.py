@@ -14,7 +14,7 @@ from maxion.raw.errors import RpcError
 
 Found = TypeVar("Found")
 
-#: Numbers for session files: no two sessions share a file unless a cell wants that.
+#: Numbers for the names of session files, so that two sessions share a file only if a cell wants it.
 NUMBERS = itertools.count(1)
 
 
@@ -87,14 +87,14 @@ class MaxionParty(Party):
         return await self.room.world.codes.get_code(self.phone)
 
     async def log_in(self, **settings: Any) -> MaxionParty:
-        """By a code, then with the token of it, which loads the chats: what `start` does the second time."""
+        """Logs in by a code, then with the code's token, which loads the chats, as a second `start` does."""
         await self.raw.connect()
         await self.raw.start(self.phone, code=self.code, **settings)
         await self.client.start()
         return self
 
     async def back(self) -> None:
-        """Waits until the library has found its way back by itself."""
+        """Waits until the library has logged in again by itself."""
         await self.next("login")
 
     async def fence(self) -> None:

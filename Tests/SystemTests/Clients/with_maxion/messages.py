@@ -259,7 +259,7 @@ POLL = {
 
 
 async def asked(room: Room) -> tuple[str, int]:
-    """A poll's message and its id. The library has no method to ask: it takes the attachment as it is."""
+    """Sends a poll as a plain attachment, as no method makes polls. Returns its message's id and its own."""
     sent = await room.alice.raw.send_message(room.chat, "", attaches=[POLL])
     return sent.id, (await room.bob.next("message", lambda message: message.id == sent.id)).poll.get("pollId")
 

@@ -71,7 +71,7 @@ async def downloads(room: Room) -> None:
     ):
         with room.unserved(alice):
             await call
-    # Without an address there is nothing to download; the method needs an address from the calls above.
+    # `download` needs an address, which the refused calls do not give; this address leads nowhere.
     try:
         await alice.raw.download("http://127.0.0.1:9/file", room.world.directory / "file")
     except OSError:

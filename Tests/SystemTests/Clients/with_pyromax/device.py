@@ -31,7 +31,7 @@ from pyromax.models import (
     TypingEvent,
 )
 
-#: Numbers for session files: no two sessions share a file unless a cell wants that.
+#: Numbers for the names of session files, so that two sessions share a file only if a cell wants it.
 NUMBERS = itertools.count(1)
 
 
@@ -81,13 +81,13 @@ class PyromaxParty(Party):
         polls: bool = True,
         **mapper: Any,
     ) -> PyromaxParty:
-        """From the session file if it has one, by a code otherwise."""
+        """Logs in from the session file if it exists, otherwise by a code."""
         world = self.room.world
         # Turn off the library's retries, which would resend refused requests for half a minute.
         never = CircuitBreakerConfig(enabled=False)
         options = {
             "device_type": DeviceType.Android,
-            # With a plus, the library does not find its session: it stores the number as in the profile.
+            # With a plus, the library does not find its session, which it stores under the profile's number.
             "phone": (phone or self.phone).removeprefix("+"),
             "use_telemetry": False,
             "request_timeout": REQUEST_TIMEOUT,
@@ -131,14 +131,14 @@ class PyromaxParty(Party):
         self.client.protocol.send = watched
 
     async def answered(self, call: Any) -> Any:
-        """The call, which the server must not refuse: of many refusals the library says nothing."""
+        """Awaits the call, and checks that the server refused nothing: the library hides many refusals."""
         before = len(self.refusals)
         result = await call
         check(len(self.refusals) == before, f"refused: {self.refusals[before:]}")
         return result
 
     async def refused(self, call: Any, code: str) -> None:
-        """The call, which the server must refuse, whatever the library makes of it."""
+        """Awaits the call, which the server must refuse with `code`; ignores what the library raises."""
         before = len(self.refusals)
         with suppress(Exception):
             await call
@@ -147,7 +147,7 @@ class PyromaxParty(Party):
             raise Failure(f"refused with {found}, wanted {code}")
 
     async def back(self) -> None:
-        """Waits until the library has found its way back by itself."""
+        """Waits until the library has logged in again by itself."""
         await self.next("gone")
         await self.client.wait_until_ready()
 

@@ -111,7 +111,7 @@ async def join_requests(room: Room) -> None:
 
 
 async def asked_by_bob(room: Room) -> int:
-    """A group into which bob asks to be let."""
+    """Creates a group that bob has asked to join, and returns its id."""
     chat = await group(room)
     link = (await room.alice.client.revoke_invite_link(chat)).link
     await room.alice.witness.invoke(55, {"chatId": chat, "options": {"JOIN_REQUEST": True}})
@@ -136,7 +136,7 @@ async def decline(room: Room) -> None:
     one, many = await asked_by_bob(room), await asked_by_bob(room)
     await room.alice.answered(room.alice.client.decline_join_request(one, room.bob.id))
     await room.alice.answered(room.alice.client.decline_join_requests(many, [room.bob.id]))
-    # The library removes a member, but does not tell the server that it means a join request.
+    # The library sends the removal of a member, without marking it as the refusal of a join request.
     for chat in (one, many):
         with room.fault(Failure):
             same(await room.alice.witness.client.get_join_requests(chat), [], "who asks in the end")

@@ -39,7 +39,7 @@ async def by_code(room: Room) -> None:
     codes: list[str] = []
 
     async def code(phone: str) -> str:
-        """A wrong code first, upon which the library asks for another one."""
+        """Returns a wrong code first, so that the library asks for another one."""
         codes.append(await room.world.codes.get_code(phone))
         return codes[-1] if len(codes) > 1 else wrong(codes[-1])
 
@@ -107,7 +107,7 @@ async def check_2fa(room: Room) -> None:
     carol = await room.person("carol")
     same(await carol.client.check_2fa(), False, "a password in the beginning")
     await carol.client.set_2fa(PASSWORD)
-    # The library looks at the profile from its login, which it never updates.
+    # The library reads the profile that its login returned, which it never updates.
     with room.fault(Failure):
         same(await carol.client.check_2fa(), True, "a password after set_2fa")
 

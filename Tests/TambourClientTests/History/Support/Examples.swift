@@ -1,9 +1,9 @@
 @testable import TambourClient
 
-/// Returns the message of a millisecond.
+/// Returns the position of a message in a millisecond.
 func at(_ timeMs: Int64) -> Position { Position(timeMs << 16 | 7) }
 
-/// Returns the messages of some milliseconds.
+/// Returns the positions of messages in some milliseconds, one in each.
 func at(_ timesMs: [Int64]) -> [Position] { timesMs.map { at($0) } }
 
 /// Returns the last position of a millisecond, where a chunk that covers it ends.

@@ -13,7 +13,7 @@ struct Violation: Error, CustomStringConvertible {
 ///
 /// `TAMBOUR_SOAK=1` tries ten times as many lists, `TAMBOUR_SEED=17` tries only list 17.
 struct Property<Step: Sendable> {
-    /// The number of lists in the long form; the short form tries a tenth.
+    /// The number of lists with `TAMBOUR_SOAK=1`; without it, a tenth of them is tried.
     let cases: Int
     let steps: (inout SeededGenerator) -> [Step]
     let check: ([Step]) throws -> Void

@@ -21,7 +21,7 @@ struct ServerChat {
     private(set) var messages: [Message] = []
     /// The user sees no messages up to this position.
     private(set) var floor = Position.min
-    /// The clock of the current commit; the next commit may have the same clock.
+    /// The clock of the current commit, in milliseconds; the next commit may have the same clock.
     private(set) var clock: Int64 = 1_000
     /// How far the wall clock is behind the times of the chat, in milliseconds.
     var drift: Int64 = 0

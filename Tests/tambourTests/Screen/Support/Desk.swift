@@ -171,7 +171,7 @@ final class Desk {
         screen.queue.sync {}
     }
 
-    /// Lets so much time pass that all waiting actions run.
+    /// Runs all actions that wait for time to pass.
     func passTime() {
         screen.queue.sync { for body in passing.takeAll() { body() } }
     }

@@ -23,10 +23,10 @@ from tambour_conformance.wire import Frame
 FOREIGN_GRACE = 0.25
 #: Pushes that other users' connections cause: they may come at any time and do not break a silence.
 BACKGROUND = ("NOTIF_PRESENCE",)
-#: The unrequested data that a connection may get: bytes (the longest packet and some more) and packets.
+#: How much unrequested data a connection may get: bytes (the longest packet and some more), and packets.
 UNASKED_BYTES = wire.HEADER_SIZE + wire.MAX_LENGTH + (4 << 20)
 UNASKED_PACKETS = 1 << 13
-#: How many more bytes each request of a connection allows: the mean of many pages.
+#: How many more bytes a connection may get for each request: many pages need less on average.
 ASKED_BYTES = 1 << 20
 #: How many bytes of a flood the report shows.
 FLOOD_SHOWN = 4096
@@ -45,7 +45,7 @@ class Entry:
 
 @dataclass
 class CaseLog:
-    """Observations of one case, other than its failure."""
+    """What a case observed, apart from its failure."""
 
     began: float = field(default_factory=time.monotonic)
     entries: list[Entry] = field(default_factory=list)
@@ -53,9 +53,10 @@ class CaseLog:
     notes: list[str] = field(default_factory=list)
     #: How many closes were judged.
     closes: int = 0
-    #: When a request that may cause pushes was last sent or answered, by the monotonic clock.
+    #: The monotonic time at which a request that may cause pushes was last sent or answered.
     caused: float = field(default_factory=time.monotonic)
-    #: Requirements that the form of a server packet violated, and the first such packet.
+    #: The requirements that the form of a server packet violated, each with a description of the first
+    #: violation.
     broken_rules: dict[str, str] = field(default_factory=dict)
     #: Whether a packet of this protocol came.
     heard: bool = False
@@ -66,7 +67,7 @@ class CaseLog:
         self.entries.append(Entry((time.monotonic() - self.began) * 1000, connection, kind, data, text))
 
     def forget(self, connection: str) -> None:
-        """Keeps only the first bytes received on a connection, which suffice to show a flood."""
+        """Drops the bytes received on a connection except the first, which suffice to show a flood."""
         first = next((each for each in self.entries if _is_received(each, connection)), None)
         self.entries = [
             replace(each, data=each.data[:FLOOD_SHOWN]) if each is first else each
@@ -108,7 +109,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Error:
-    """The refusal of the request numbered `seq`; of any request when that is None."""
+    """The refusal of the request numbered `seq`; of any request if `seq` is None."""
 
     code: str  #: a code, or the beginning of one that ends with a dot; "" is any
     seq: int | None = None
@@ -275,7 +276,7 @@ class Connection:
             self.raw(data[start : start + size])
 
     def raw(self, data: bytes | str, *, reading: bool = True) -> bool:
-        """Sends bytes, or hexadecimal digits, unchanged; returns whether sending is still possible.
+        """Sends bytes, or hexadecimal digits, unchanged; returns false if the connection is closed.
 
         Reads while the server does not accept them, so that neither side waits for the other. Without
         `reading` it stops instead when the server accepts no more.
@@ -316,7 +317,7 @@ class Connection:
             self._read()
 
     def deaf(self, ms: float) -> None:
-        """Leaves all received bytes in the socket, until the connection breaks or for a while."""
+        """Reads nothing for a while, or until the connection breaks."""
         self._event(f"reads nothing for {ms:g} ms")
         poll = select.poll()
         poll.register(self._socket, 0)
@@ -395,11 +396,11 @@ class Connection:
         return self.error(code, self.send(opcode, value, **header))
 
     def alive(self) -> None:
-        """The connection still serves: a PING is answered."""
+        """Checks that the connection still works: a PING is answered."""
         self.call("PING")
 
     def closed(self, within: float | None = None) -> None:
-        """The stream ends, between two packets and without a reset.
+        """Expects the end of the stream, between two packets and without a reset.
 
         Judged separately from behaviour: if it does not, the case continues and gets UNCLEAN at best.
         """
@@ -415,7 +416,7 @@ class Connection:
             self.log.unclean.append(f"{self.name}: {self.rest} bytes of a packet before the end")
 
     def ends(self, within: float | None = None) -> str:
-        """The stream ends in any way; for cases in which the end is the correct behaviour."""
+        """Expects the end of the stream in any way; for cases in which the end is the tested behaviour."""
         seconds = self.target.timeout if within is None else within
         deadline = time.monotonic() + seconds
         while not self.ended:
@@ -425,7 +426,7 @@ class Connection:
         return self.ended
 
     def hard_error(self, code: str, seq: int | None = None) -> Frame:
-        """A refusal after which the connection is closed."""
+        """Expects a refusal, and then the end of the connection."""
         frame = self.error(code, seq)
         self.closed()
         return frame
@@ -475,7 +476,7 @@ class Connection:
         return found
 
     def take(self, means: Callable[[Frame], bool]) -> Frame | None:
-        """Removes the first unread frame of the kind and returns it."""
+        """Removes the first unread frame for which `means` is true, and returns it."""
         for index, frame in enumerate(self.unread):
             if means(frame):
                 return self.unread.pop(index)
@@ -545,7 +546,7 @@ class Connection:
         del self._input[:begin]
 
     def _drown(self, much: str) -> NoReturn:
-        """Fails the case because of the received bytes, and drops them."""
+        """Fails the case because the server sent too much, and drops the received bytes."""
         self.ended = "flood"
         self.log.flooded = True
         self.log.forget(self.name)
@@ -575,7 +576,7 @@ def _family(target: Target) -> socket.AddressFamily:
 
 
 def all_answered(connection: Connection, seqs: Iterable[int]) -> list[Frame]:
-    """One successful reply to each number, and no second one."""
+    """Waits for one successful reply to each seq, and checks that nothing else comes."""
     replies = [connection.reply(seq) for seq in seqs]
     connection.silence_by_fence()
     return replies

@@ -58,7 +58,7 @@ def note(log: CaseLog) -> Note:
 
 @pytest.fixture
 def rng(settings: Settings, request: pytest.FixtureRequest) -> random.Random:
-    """Random values that depend only on the seed of the run and the name of the case."""
+    """A random generator that depends only on the seed of the run and the name of the case."""
     return random.Random(f"{settings.seed} {request.node.name}")
 
 
@@ -79,7 +79,7 @@ def cid() -> Cid:
 
 
 def hello(device: str, capabilities: list[str] | None, features: list[str] | None) -> dict[str, Any]:
-    """A SESSION_INIT; without lists, that of a classic client."""
+    """The value of a SESSION_INIT; without lists, it is that of a classic client."""
     value: dict[str, Any] = {
         "userAgent": {"deviceType": "DESKTOP", "appVersion": "1.0", "deviceName": "conformance"},
         "deviceId": f"conformance-{device}",

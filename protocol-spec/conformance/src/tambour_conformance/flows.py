@@ -32,7 +32,7 @@ def pointed(value: Any, pointer: str) -> Any:
 
 
 def difference(actual: Any, expected: Any, path: str = "") -> str | None:
-    """How a payload differs from the flow, or None: maps may hold more keys, lists may not be longer."""
+    """How a payload differs from the flow, or None. Maps may have additional keys; lists must be as long."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         parts = [(key, actual.get(key), value) for key, value in expected.items()]
     elif isinstance(expected, list) and isinstance(actual, list):
@@ -47,7 +47,7 @@ def difference(actual: Any, expected: Any, path: str = "") -> str | None:
 
 
 class Player:
-    """One flow with the accounts of a run. Events that it does not name, such as presence, may happen."""
+    """Plays one flow with the accounts of a run. Pushes that the flow does not name may come at any time."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Player:
                 raise BadFlow(f"step {number}: {error}") from error
 
     def _people(self) -> list[str]:
-        """The users who take part or are named."""
+        """The users that the flow mentions."""
         text = str(self.steps)
         return [name for name in NAMES if re.search(rf"\b{name}\b", text)]
 

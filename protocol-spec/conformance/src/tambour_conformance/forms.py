@@ -1,4 +1,4 @@
-"""MessagePack in forms an encoder would not choose: wider than needed, broken, with false lengths."""
+"""MessagePack in forms that no encoder chooses: wider than needed, malformed, or with false lengths."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class People:
     def code(self, account: Account) -> str:
         """A login code that was just requested.
 
-        It may not have arrived yet, so a code that was there before is used only if no other comes.
+        The code may still be on its way, so the last used code counts only if no other one arrives in time.
         """
         if account.code is not None:
             return account.code
@@ -146,7 +146,7 @@ class People:
         return registered["token"]
 
     def introduce(self, devices: list[Device]) -> None:
-        """Lets all accounts find each other by phone, once per run: knowing an id is not enough.
+        """Lets all accounts find each other by phone, once per run, because an id alone gives no access.
 
         If the server refuses a search, or too many searches, the users stay strangers.
         """

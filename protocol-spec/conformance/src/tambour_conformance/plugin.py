@@ -64,7 +64,7 @@ GROUPS = {
     "flow": "whole conversations",
 }
 
-#: After how many cases in a row without an answer the server is probed again.
+#: The number of cases in a row without an answer after which the server is probed again.
 LOST_CASES = 10
 
 
@@ -104,7 +104,7 @@ class CaseResult:
 
 
 def fails(result: CaseResult, *, strict: bool) -> bool:
-    """Whether the result is a fault of the server."""
+    """Whether the result counts as a failure of the server."""
     match result.verdict:
         case Verdict.FAIL | Verdict.ERROR:
             return True
@@ -135,14 +135,14 @@ def requirements_of(item: pytest.Item) -> tuple[str, ...]:
 
 
 def group_of(item: pytest.Item) -> str:
-    """The group of a case: that of its first requirement, or the named one. It is an error to have none."""
+    """The group of a case: that of its first requirement, or the named group; empty if it has neither."""
     marker = item.get_closest_marker("case")
     ids = requirements_of(item)
     return ids[0].partition("-")[0] if ids else marker.kwargs["group"] if marker else ""
 
 
 def faults_of_coverage(items: Iterable[pytest.Item], requirements: dict[str, Requirement]) -> list[str]:
-    """Cases that name no known requirement, ids that two functions share, and requirements without a case."""
+    """A line for each unknown or missing requirement of a case, shared id, and requirement without a case."""
     found = []
     covered: set[str] = set()
     places: dict[str, str] = {}
@@ -159,7 +159,7 @@ def faults_of_coverage(items: Iterable[pytest.Item], requirements: dict[str, Req
 
 
 def finds_nobody(result: CaseResult) -> bool:
-    """Whether the case failed and no packet of this protocol came, or more bytes than requested."""
+    """Whether the case failed and got no packet of this protocol, or far more bytes than requested."""
     return fails(result, strict=True) and (result.log.flooded or not result.log.heard)
 
 
@@ -275,7 +275,7 @@ class ConformancePlugin:
             result.message = f"{type(error).__name__}: {error}\n{report.longreprtext}"
 
     def _tell(self, item: pytest.Item, result: CaseResult, report: pytest.TestReport) -> None:
-        """Puts the verdict into pytest's own report, the source of junit.xml and the exit status."""
+        """Puts the verdict into pytest's own report, from which junit.xml and the exit status come."""
         # pytest copies the item's properties into the teardown report, from which junit.xml takes them.
         item.user_properties = [("verdict", str(result.verdict))]
         item.user_properties += [("requirement", each) for each in result.requirements]
@@ -335,7 +335,7 @@ class ConformancePlugin:
 
     @property
     def closes(self) -> Counter[str]:
-        """How many cases judged a clean close, and how many an unclean one."""
+        """The numbers of cases with a clean close and with an unclean close."""
         return Counter(result.close for result in self.results if result.close is not None)
 
 
@@ -351,7 +351,7 @@ def _selects(selector: str, item: pytest.Item) -> bool:
 
 
 def _key(result: CaseResult) -> tuple[str, tuple[str, ...]]:
-    """The common part of results that share a line."""
+    """What results must have in common to share a line."""
     return result.base, result.requirements
 
 
@@ -367,7 +367,7 @@ MARKS = {
 
 
 class TreeReporter(TerminalReporter):
-    """Prints groups, cases and verdicts; the parameters of one case that pass share a line."""
+    """Prints groups, cases and verdicts. Parameters of the same case that pass share a line."""
 
     def __init__(self, config: pytest.Config, plugin: ConformancePlugin) -> None:
         super().__init__(config)

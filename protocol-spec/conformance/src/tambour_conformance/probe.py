@@ -1,4 +1,4 @@
-"""A probe before any case: is there a server, and does it speak this protocol?"""
+"""Checks, before any case runs, that a server answers and speaks this protocol."""
 
 from __future__ import annotations
 

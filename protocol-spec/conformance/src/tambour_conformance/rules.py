@@ -1,4 +1,4 @@
-"""Rules for every packet of a server: checked in all cases, judged only in cases that name them."""
+"""Rules for every packet of a server. All cases check them; only cases that name a rule fail by it."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Settings:
     link_previews: bool = False
     #: Another server of the same kind, which takes only invited people.
     invite_only: Target | None = None
-    #: Invites a phone there, or prints the code of an invitation for one person.
+    #: Invites a phone to the `invite_only` server, or prints the code of an invitation for one person.
     invite_command: str | None = None
     out: Path | None = None
     #: Every byte of every case in the report, not only of short or failed ones.

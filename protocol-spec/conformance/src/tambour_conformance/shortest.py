@@ -12,7 +12,7 @@ from tambour_conformance.bundle import Bundle
 #: How many bytes follow the first byte of an integer or another value of fixed size: floats and fixext.
 INTEGERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
 FIXED = {0xCA: 4, 0xCB: 8, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17}
-#: How many bytes the length or count after the first byte has, and the least value that needs them.
+#: The size in bytes of the length or count after the first byte, and the least value that needs this size.
 BINARIES = {0xC4: (1, 0), 0xC5: (2, 1 << 8), 0xC6: (4, 1 << 16)}
 STRINGS = {0xD9: (1, 32), 0xDA: (2, 1 << 8), 0xDB: (4, 1 << 16)}
 EXTENSIONS = {0xC7: (1, 0), 0xC8: (2, 0), 0xC9: (4, 0)}
@@ -20,12 +20,12 @@ LISTS = {0xDC: (2, 16), 0xDD: (4, 1 << 16)}
 MAPS = {0xDE: (2, 16), 0xDF: (4, 1 << 16)}
 SIZED = BINARIES | STRINGS | EXTENSIONS | LISTS | MAPS
 
-#: A type as in the specification, "" if it has none; or the types of a map's values by key.
+#: A type as written in the specification ("" if there is none), or the types of a map's values by key.
 Kind = str | Mapping[str, str]
 
 
 def longer_than_needed(data: bytes, fields: Sequence[Mapping[str, Any]], protocol: Bundle) -> str | None:
-    """The place, a JSON pointer, of the first value of a map that has a shorter form; None if none has.
+    """A JSON pointer to the first value in a map that could be written shorter; None if there is none.
 
     A value of type `any` may have any form, and a float 32 or 64 bits. `data` must be one valid value.
     """

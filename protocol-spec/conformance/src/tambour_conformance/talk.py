@@ -15,15 +15,15 @@ from tambour_conformance.wire import Frame
 
 #: The longest server timeout that a case waits for, in seconds.
 PATIENCE = 16.0
-#: Advice for a limit that is too high for a case.
+#: The advice to print when a limit is too high for a case.
 LESS = "start the server with less, and give --limits"
 #: The chat id of everybody's saved messages.
 SAVED = 0
-#: An id that no user and no message has.
+#: An id that belongs to no user and no message.
 NOBODY = (1 << 61) + 1
 DAY_MS = 86_400_000
-#: Requests that are sent before the first reply is read: far below the server's limit for requests in flight,
-#: and their pushes far below its buffer for a slow reader.
+#: How many requests are sent before the first reply is read: far below the server's limit for requests in
+#: flight. Their pushes stay far below the server's limit for a slow reader.
 BURST = 60
 
 
@@ -102,7 +102,7 @@ def login_again(device: Device, **fields: Any) -> Frame:
 
 
 def marks(reply: Frame) -> dict[str, Any]:
-    """The fields of a client's next LOGIN after this reply: it asks for the changes since."""
+    """The marks with which a client's next LOGIN requests the changes since this reply."""
     keys = ("chatsSync", "contactsSync", "draftsSync", "presenceSync")
     return dict.fromkeys(keys, reply["time"])
 

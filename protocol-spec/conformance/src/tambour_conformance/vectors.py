@@ -18,7 +18,7 @@ INTEGERS = ("int", "ms")
 IDS = ("chatId", "userId", "messageId")
 STRINGS = ("text", "string")
 
-#: Values that a field of a type must not hold.
+#: For each type, values that a field of this type must not hold.
 WRONG: dict[str, list[Any]] = {
     "bool": [1, "true", [], {}],
     "double": ["1.5", True, [], {}],
@@ -77,7 +77,7 @@ def nil_for_optional(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
 
 
 def without_optional(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
-    """The same fields left out, in the same order."""
+    """Each optional field left out; in the order of `nil_for_optional`."""
     return _mutations(
         protocol, opcode, lambda field, _: [] if field.get("required") else [("missing", _ABSENT)]
     )
@@ -147,7 +147,7 @@ def _header(count: int) -> int:
     return 1 if count <= 32 else 2 if count <= 257 else 3
 
 
-#: What limits of each kind count.
+#: The unit of each kind of limit.
 UNITS = {"limit": "units", "limitBytes": "bytes", "limitItems": "items"}
 
 
@@ -204,7 +204,7 @@ def _item(kind: str) -> str | None:
 
 
 def _mutations(protocol: Bundle, opcode: Opcode, variants: Any) -> list[Mutation]:
-    """Every example of the opcode with each possible field changed in every way, each change once."""
+    """The example requests of the opcode, each with one field changed in one way; each change comes once."""
     found: dict[tuple[str, str], Mutation] = {}
     for example in request_values(protocol, opcode):
         for path, field in _fields(protocol, opcode.fields.get("request") or [], example, ()):

@@ -1,4 +1,4 @@
-"""Packets as bytes, with independent code: it reveals mistakes that a server's encoder and decoder share.
+"""Packets as bytes. Independent code, so it reveals mistakes that a server's encoder and decoder share.
 
 A packet is ten bytes, big-endian, and a payload: version u8, cmd u8, seq u16, opcode u16, flags u8,
 length u24.
@@ -19,7 +19,7 @@ from tambour_conformance.verdict import Failed
 HEADER_SIZE = 10
 #: The longest payload that the header can announce.
 MAX_LENGTH = 0xFFFFFF
-#: The most that a reader of replies may have to inflate.
+#: The most bytes that a reader of replies has to inflate a payload to.
 MAX_RAW = 16 << 20
 
 REQUEST, OK, NOT_FOUND, ERROR = 0, 1, 2, 3
@@ -41,7 +41,7 @@ class Payload(dict[Any, Any]):
 
 @dataclass(frozen=True)
 class Frame:
-    """A packet as sent."""
+    """A packet as it travels."""
 
     version: int
     command: int
@@ -151,7 +151,7 @@ def deflate(raw: bytes) -> bytes:
 def inflate(wire: bytes, flags: int) -> bytes:
     """The inflated form of `wire`, with `flags` from the header. Raises BadPacket.
 
-    The factor is a promise: `len(wire) * flags` bounds the result.
+    `flags` is the factor of the header: the payload inflates to at most `len(wire) * flags` bytes.
     """
     if flags == 0:
         return wire
@@ -165,7 +165,7 @@ def inflate(wire: bytes, flags: int) -> bytes:
 
 
 def cut(data: bytes | bytearray, begin: int = 0) -> Frame | None:
-    """The packet that begins there, or None if it is incomplete."""
+    """The packet that begins at `begin`; None if it is incomplete."""
     if len(data) - begin < HEADER_SIZE:
         return None
     version, command, seq, opcode, word = _HEADER.unpack_from(data, begin)

@@ -45,7 +45,7 @@ def test_a_code_for_another_phone(
 
 @case("ACC-02")
 def test_another_phone(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
-    """The account moves with its sessions, and contacts are told; the old phone has no account."""
+    """The account moves to another phone with its sessions, and contacts are told; the old phone is free."""
     old, new = newcomer("nina"), newcomer("new")
     phone, laptop, friend = login(old), login(old, "laptop"), login(newcomer("friend"))
     friend.call("CONTACT_UPDATE", {"contactId": phone.user_id, "action": "ADD"})
@@ -76,7 +76,7 @@ def test_codes_from_before(login: LogIn, newcomer: Newcomer, accounts: People, c
 
 @case("ACC-03")
 def test_a_phone_that_is_taken(login: LogIn, newcomer: Newcomer, accounts: People) -> None:
-    """Both accounts stay where they are."""
+    """Moving to a phone with an account is refused; both accounts keep their phones."""
     first, second = newcomer("first"), newcomer("second")
     one, other = login(first), login(second)
     value = {"token": ask(one, second.phone), "verifyCode": accounts.code(second)}
@@ -179,9 +179,9 @@ def test_days_of_inactivity(login: LogIn, newcomer: Newcomer, value: object) -> 
 
 @case("ACC-06")
 def test_second_thoughts(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """A cancelled deletion does not happen; until then its time is returned."""
-    # Registered before and after nina, and requesting later: in whatever order the server deletes accounts
-    # that are due together, she is not the last.
+    """A cancelled deletion does not happen; until it is cancelled, its time is returned."""
+    # One account registers before nina and one after her, and both request deletion later. Whatever order the
+    # server deletes due accounts in, nina would be deleted before the last of them.
     account, fences = newcomer("nina"), [newcomer("olga"), newcomer("otto")]
     first_fence, nina, last_fence = login(fences[0]), login(account), login(fences[1])
 
@@ -208,7 +208,7 @@ def test_groups_go_on(
     """Members are notified; an administrator or else the first member replaces an erased owner."""
     nina = login(newcomer("nina"))
     led, equals, guest = group(nina, bob), group(nina, carol), group(bob, nina, carol)
-    # Members who join in the same millisecond have been there equally long.
+    # Of members who join in the same millisecond, none has been there longest.
     nina.stall(2)
     change(nina, led, "add", carol.user_id)
     change(nina, led, "add", carol.user_id, type="ADMIN", permissions=MEMBERS)

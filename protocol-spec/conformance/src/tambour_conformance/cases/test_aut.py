@@ -15,7 +15,7 @@ from tambour_conformance.talk import BURST, LESS, SAVED, only, say, time_out
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: The highest limits of codes and connections that a case uses up.
+#: Cases that would have to use up a higher limit of codes or connections are skipped.
 MOST_CODES, MOST_CONNECTIONS = 1000, 100
 
 
@@ -34,7 +34,7 @@ def try_code(connection: Connection, token: str, code: str) -> int:
 
 
 def wrong(code: str) -> str:
-    """Another code of the same length."""
+    """A wrong code of the same length."""
     return f"{(int(code) + 1) % 10 ** len(code):0{len(code)}}"
 
 
@@ -134,7 +134,7 @@ def test_code_twice(
 
 @case("AUT-03")
 def test_code_twice_at_once(connect: Connect, accounts: People, newcomer: Newcomer) -> None:
-    """When two connections use one code at the same time, one of them gets a token."""
+    """When two connections use one code at the same time, exactly one of them gets a token."""
     somebody = newcomer()
     first, second = connect("first"), connect("second")
     token, code = ask(first, somebody.phone)["token"], accounts.code(somebody)
@@ -210,7 +210,7 @@ def test_many_codes_for_one_phone(
     limits: Limits,
     known: bool,
 ) -> None:
-    """maxCodesPerPhoneFromAllPerHour requests are served; the next only from an address of its logins."""
+    """maxCodesPerPhoneFromAllPerHour requests are served; the next only from an address of earlier logins."""
     most, each = limits["maxCodesPerPhoneFromAllPerHour"], limits["maxCodesPerPhonePerHour"]
     if not each < most <= 2 * each - 2 or most > MOST_CODES:
         skip(f"needs more than two addresses for maxCodesPerPhoneFromAllPerHour, {most}: {LESS}")
@@ -221,7 +221,7 @@ def test_many_codes_for_one_phone(
     elsewhere = connect("elsewhere", source=address)
     for _ in range(each):
         elsewhere.call("AUTH_REQUEST", request)
-    # A logged-in user has requested a code before.
+    # A user with a login has already used one of these requests.
     for _ in range(most - each - known):
         ask(client, somebody.phone)
     if known:
@@ -259,7 +259,7 @@ def test_strangers_and_users(client: Connection, newcomer: Newcomer, login: LogI
     user = newcomer()
     login(user)
     replies = [ask(client, each) for each in (user.phone, phone())]
-    # The account has requested one code before: to register.
+    # The account has requested one code more, to register, so the remaining counts differ.
     shown = [
         {key: value for key, value in each.value.items() if key not in ("token", "requestCountLeft")}
         for each in replies
@@ -302,7 +302,7 @@ def test_shortest_and_longest_phone(client: Connection, rng: random.Random, digi
 
 @case("AUT-15")
 def test_unknown_request(client: Connection, login: LogIn) -> None:
-    """AUTH with tokens that no AUTH_REQUEST returned, including a LOGIN token."""
+    """AUTH is refused with a token that no AUTH_REQUEST returned, such as a LOGIN token."""
     alice = login("alice")
     for token in ("notatoken", "", alice.token):
         client.error("error.code.expired", try_code(client, token, "123456"))
@@ -423,7 +423,7 @@ def test_request_token_is_no_login_token(client: Connection, accounts: People, n
 
 @case("AUT-07")
 def test_logout(login: LogIn, newcomer: Newcomer, connect: Connect) -> None:
-    """LOGOUT is answered, then closes; the token is invalid, also on another connection."""
+    """LOGOUT is answered, then the connection closes; the token is invalid on every connection."""
     nina = newcomer("nina")
     device, twin, laptop = login(nina), login(nina), login(nina, "laptop")
     device.call("LOGOUT")
@@ -480,7 +480,7 @@ def test_close_other_sessions(
 
 @case("AUT-08")
 def test_close_no_other_session(login: LogIn, newcomer: Newcomer) -> None:
-    """Without other sessions the reply is the same."""
+    """SESSIONS_CLOSE without other sessions has the same reply."""
     device = login(newcomer())
     for _ in range(2):
         equal(device.call("SESSIONS_CLOSE")["token"], device.token, "the caller's token")
@@ -555,7 +555,7 @@ def test_too_many_sessions(client: Connection, login: LogIn, newcomer: Newcomer,
 @case("AUT-11")
 @pytest.mark.parametrize("whose", ["another user's", "another device's"])
 def test_login_as_somebody_else(login: LogIn, cid: Cid, whose: str) -> None:
-    """The token of another session is refused after a login, and the first login holds."""
+    """After a login, LOGIN with the token of another session is refused, and the first login holds."""
     alice = login("alice")
     other = login("bob") if whose == "another user's" else login("alice", "laptop")
     alice.refused("proto.state", "LOGIN", {"token": other.token})
@@ -565,7 +565,7 @@ def test_login_as_somebody_else(login: LogIn, cid: Cid, whose: str) -> None:
 
 @case("AUT-18")
 def test_too_many_connections(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """A token keeps the allowed number of connections; one more closes the oldest, no other device's."""
+    """A token may have a number of connections; one more closes its oldest, and none of another device."""
     most = limits["maxConnectionsPerToken"]
     if most > MOST_CONNECTIONS:
         skip(f"maxConnectionsPerToken is {most}, too many to open: {LESS}")

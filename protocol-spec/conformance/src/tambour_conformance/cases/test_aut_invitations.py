@@ -82,14 +82,14 @@ def test_invited(guest: Connection, accounts: People, newcomer: Newcomer, invite
 def test_not_invited(
     guest: Connection, accounts: People, newcomer: Newcomer, invite: Invite, invitation: str
 ) -> None:
-    """A phone that may not register gets the same reply as an invited one, no code, and no right code."""
+    """A phone that may not register gets an invited one's reply, but no code is sent or accepted."""
     invited, stranger = newcomer(), newcomer()
     invite(invited.phone)
     replies = [ask_with(guest, each.phone, invitation) for each in (stranger, invited)]
     shown = [{key: value for key, value in each.value.items() if key != "token"} for each in replies]
     equal(shown[0], shown[1], "the reply to a phone that may not register")
     equal(*(len(each["token"]) for each in replies), "length of the token")
-    # The code of the second request is the fence: that of the first would have come before.
+    # The code of the second request is a fence: a code for the first request would have come before it.
     accounts.code(invited)
     equal(accounts.newest_code(stranger.phone), "", "code of a phone that may not register")
     seqs = [try_code(guest, replies[0]["token"], f"{digit}" * replies[0]["codeLength"]) for digit in (0, 1)]

@@ -25,7 +25,7 @@ def test_commands(login: LogIn, group: Group) -> None:
 
 @case("BOT-03")
 def test_commands_of_a_strange_chat(login: LogIn, group: Group) -> None:
-    """A chat of others is refused."""
+    """The commands of a chat that the caller is not in are refused."""
     chat = group(login("alice"), login("bob"))
     for id in (chat, -1):
         login("carol").refused("chat.not.found", "CHAT_BOT_COMMANDS", {"chatId": id})

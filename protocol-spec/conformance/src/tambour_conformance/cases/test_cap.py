@@ -19,7 +19,7 @@ from tambour_conformance.talk import login_again, only, say, settled
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: LOGIN2 needs thousands of contacts to leave some out, which no case can create.
+#: LOGIN2 omits contacts only if there are thousands; no case can create so many.
 OUT_OF_REACH = {("LOGIN2", "more")}
 
 #: (opcode, key, capability) of each field of a reply that needs a capability.
@@ -107,7 +107,7 @@ def rules(settings: Settings) -> Iterator[Rules]:
 
 
 def answers(config: dict[str, Any]) -> dict[str, bool]:
-    """The answers about features in settings."""
+    """The server's decisions about features, from settings."""
     return {each["type"]: each["enabled"] for each in config["features"]}
 
 
@@ -119,7 +119,7 @@ def gated(protocol: Bundle) -> list[tuple[str, str]]:
 @case("CAP-03")
 @pytest.mark.parametrize(("feature", "opcode"), gated(bundle.load()), ids=str)
 def test_feature_is_off(login: LogIn, rules: Rules, protocol: Bundle, feature: str, opcode: str) -> None:
-    """An opcode is refused to clients that named its disabled feature; if killed, to all clients."""
+    """An opcode of a disabled feature is refused to clients that named the feature; if killed, to all."""
     named, other, classic = login("alice", features=[feature]), login("bob", features=[]), login("carol")
     for state, served in (
         (OFF, (False, True, True)),
@@ -138,7 +138,7 @@ def test_feature_is_off(login: LogIn, rules: Rules, protocol: Bundle, feature: s
 
 @case("CAP-04")
 def test_change_is_pushed(login: LogIn, connect: Connect, rules: Rules) -> None:
-    """A client that named a feature is told of its switch, with a new hash; nobody else is."""
+    """When a feature is switched, only clients that named it are told, with a new hash of settings."""
     rules({OWN: OFF})
     named, laptop = login("alice", features=[OWN]), login("alice", "laptop", features=[OWN, "no-such-thing"])
     others: list[Connection] = [login("bob", features=[]), login("carol"), connect(features=[OWN])]
@@ -170,7 +170,7 @@ def told(device: Device) -> Frame:
 
 @case("CAP-06")
 def test_answers_of_login(login: LogIn, protocol: Bundle) -> None:
-    """Every known feature that was named is answered, in order and once; unknown ones are not."""
+    """LOGIN returns one decision for each known feature that was named, in order, and none for others."""
     known = sorted(each["name"] for each in protocol.data["features"])
     for named in (known, [*reversed(known), "no-such-thing", *known], ["no-such-thing"]):
         config = login("alice", features=named).login["config"]

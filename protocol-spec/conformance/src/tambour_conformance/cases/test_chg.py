@@ -94,7 +94,7 @@ def test_vote_is_a_change(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CHG-02")
 def test_deletion(login: LogIn, group: Group, cid: Cid) -> None:
-    """Everybody gets the id of a message deleted for everybody; own devices of one deleted for oneself."""
+    """All members get the id of a message deleted for all; own devices also of one deleted for oneself."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob)
     edit(alice, chat, sent[3])
@@ -157,7 +157,7 @@ def test_odd_mark_or_count(login: LogIn, group: Group, fields: dict[str, int]) -
 
 @case("CHG-04")
 def test_next_mark(login: LogIn, group: Group, cid: Cid) -> None:
-    """The mark of a reply returns every later change, however soon."""
+    """A request with the mark of a reply returns every later change, however soon it happens."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob, count=10)
     mark = settled(bob)["time"]

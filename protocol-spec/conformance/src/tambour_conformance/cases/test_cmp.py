@@ -37,7 +37,7 @@ def test_compressed_handshake(stranger: Connection) -> None:
 
 @case("CMP-02")
 def test_every_factor(stranger: Connection) -> None:
-    """A valid block is read with each factor from 1 to 254, even if it inflates to more than that."""
+    """A valid block is read with each factor from 1 to 254, even if it inflates by more than the factor."""
     payload = wire.encode({"interactive": True, "unknown": "a" * 1000})
     for factor in range(1, wire.ZSTD):
         stranger.call("PING", payload=wire.deflate(payload), flags=factor)
@@ -59,7 +59,7 @@ def refused_block(connection: Connection, block: bytes, flags: int = 2) -> None:
 
 @case("CMP-04")
 def test_truncated_block(login: LogIn) -> None:
-    """A block that lacks its last bytes, wherever it is cut."""
+    """A block that lacks its last bytes is refused, wherever it is cut."""
     payload = wire.encode({"interactive": True, "unknown": "abcdefgh" * 40 + "end"})
     block = wire.deflate(payload)
     connection = login("alice")
@@ -71,7 +71,7 @@ def test_truncated_block(login: LogIn) -> None:
 
 @case("CMP-04")
 def test_no_block_at_all(stranger: Connection) -> None:
-    """A length of 0 with flags set, and lengths that end before they are complete."""
+    """Flags with an empty payload are refused, and so are blocks that end within a length."""
     for block in (b"", b"\xf0", b"\xf0\xff", b"\x1f", b"\x1fa\x01"):
         refused_block(stranger, block)
 
@@ -79,14 +79,14 @@ def test_no_block_at_all(stranger: Connection) -> None:
 @case("CMP-05")
 @pytest.mark.parametrize("offset", [2, 15, 255, 4096, 65_535])
 def test_offset_before_the_beginning(stranger: Connection, offset: int) -> None:
-    """A match that begins before the first byte."""
+    """A match that begins before the first byte is refused."""
     block = b"\x10\x81" + offset.to_bytes(2, "little") + b"\x50aaaaa"
     refused_block(stranger, block, 10)
 
 
 @case("CMP-06")
 def test_offset_zero(stranger: Connection) -> None:
-    """A match at offset 0, which refers to bytes not written yet."""
+    """A match at offset 0, which refers to bytes not written yet, is refused."""
     refused_block(stranger, b"\x10\x81\x00\x00\x50aaaaa", 10)
 
 
@@ -128,13 +128,13 @@ def test_largest_inflated_payload_of_a_stranger(stranger: Connection, limits: Li
 
 @case("CMP-08")
 def test_compressed_empty_map(stranger: Connection) -> None:
-    """The empty map as a block of one literal."""
+    """The empty map is read as a block of one literal."""
     stranger.call("PING", payload=b"\x10\x80", flags=1)
     stranger.silence_by_fence()
 
 
 def sequence(literals: bytes, offset: int = 0, match: int = 0) -> bytes:
-    """A sequence of an LZ4 block: literals, and unless it is the last one a match of at least 4 bytes."""
+    """A sequence of an LZ4 block: literals and, except in the last sequence, a match of at least 4 bytes."""
 
     def length(value: int) -> bytes:
         return b"" if value < 15 else b"\xff" * ((value - 15) // 255) + bytes([(value - 15) % 255])
@@ -147,7 +147,7 @@ def sequence(literals: bytes, offset: int = 0, match: int = 0) -> bytes:
 
 @case("CMP-12")
 def test_block_of_literals(alice: Device, group: Group, cid: Cid) -> None:
-    """A block without compression, with literal lengths of one byte and of several."""
+    """A block of only literals is read, with literal lengths of one byte and of several bytes."""
     chat = group(alice)
     for size in (1, 14, 15, 270, 600):
         text = "a" * size
@@ -159,7 +159,7 @@ def test_block_of_literals(alice: Device, group: Group, cid: Cid) -> None:
 @case("CMP-12")
 @pytest.mark.parametrize("period", [1, 2, 3, 7, 8, 16])
 def test_overlapping_match(alice: Device, group: Group, cid: Cid, period: int) -> None:
-    """A match that reads its own output: a short pattern is repeated."""
+    """A match that reads its own output is inflated: a short pattern is repeated."""
     chat = group(alice)
     text = ("abcdefghijklmnop"[:period] * 1000)[:999]
     payload = wire.encode({"message": message(cid(), text), "chatId": chat})
@@ -210,7 +210,7 @@ def test_what_does_not_shrink(
 
 
 def long_page(device: Device, chat: int, cid: Cid, rng: random.Random) -> list[int]:
-    """Messages of more than 100,000 bytes together that shrink to about a third."""
+    """Sends messages of over 100,000 bytes together, which shrink to about a third; returns their ids."""
     words = ["".join(rng.choices("abcdefgh", k=8)) for _ in range(40)]
     texts = ["".join(rng.choices(words, k=500)) for _ in range(26)]
     return send_all(device, chat, cid, texts)
@@ -218,7 +218,7 @@ def long_page(device: Device, chat: int, cid: Cid, rng: random.Random) -> list[i
 
 @case("CMP-11")
 def test_long_reply_for_a_classic_client(login: LogIn, group: Group, cid: Cid, rng: random.Random) -> None:
-    """More than 99,999 raw bytes come plain, a smaller page compressed."""
+    """A page of more than 99,999 raw bytes comes uncompressed, a smaller one compressed."""
     alice = login("alice")
     chat = group(alice)
     ids = long_page(alice, chat, cid, rng)
@@ -230,7 +230,7 @@ def test_long_reply_for_a_classic_client(login: LogIn, group: Group, cid: Cid, r
 
 @case("CMP-11")
 def test_high_factor_for_a_classic_client(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """A payload that would shrink more than 32 times comes plain; with lz4-large compressed."""
+    """A payload that would shrink more than 32 times comes uncompressed; with lz4-large, compressed."""
     alice = login("alice")
     chat = group(alice)
     ids = send_all(alice, chat, cid, ["€" * limits["maxTextUnits"]] * 8)

@@ -166,7 +166,7 @@ def test_what_no_comment_may_be(login: LogIn, cid: Cid, kind: str) -> None:
 
 @case("CMT-04")
 def test_pages_of_comments(login: LogIn, cid: Cid) -> None:
-    """Comments are paged like messages."""
+    """Pages of comments work like pages of messages."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     other = say(alice, chat, cid())["id"]
@@ -424,7 +424,7 @@ def test_all_of_one_user(login: LogIn, cid: Cid) -> None:
 
 @case("CMT-13")
 def test_all_of_one_member(login: LogIn, group: Group, cid: Cid) -> None:
-    """Without a post it deletes a user's messages in the chat itself."""
+    """Without a post, the request deletes a user's messages in the chat itself."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     sent = [say(each, chat, cid())["id"] for each in (bob, carol, bob)]

@@ -106,7 +106,7 @@ def test_twice(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("PSH-14")
 def test_pushed_to_own_devices(login: LogIn, newcomer: Newcomer) -> None:
-    """The user's other devices get the change; the asking one and the contact get nothing."""
+    """The user's other devices get the change; the requesting one and the contact get nothing."""
     account, nina = newcomer("owner"), login(newcomer("nina"))
     phone, laptop = login(account), login(account, "laptop")
     shown = update(phone, nina.user_id, "ADD", firstName="Nina")
@@ -177,7 +177,7 @@ def test_blocked_before_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> 
 
 @case("CON-30", "MSG-41")
 def test_nothing_new_from_the_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """After a block a mark is not pushed, a new name is not pushed, and a retry follows no presence."""
+    """After a block, no read mark and no new name is pushed, and a retry does not follow presence."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chat, number = dialog(owner, nina), cid()
     say(nina, chat, number)
@@ -398,7 +398,7 @@ def test_an_id_is_no_introduction(login: LogIn, newcomer: Newcomer, cid: Cid) ->
 
 @case("CON-16")
 def test_where_people_meet(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """A phone, a group, a dialog and a forward each open the profile; leaving the group closes it."""
+    """A lookup by phone, a group, a dialog and a forward each show the profile; leaving a group hides it."""
     names = ("nina", "olga", "pia", "rita", "sara")
     nina, olga, pia, rita, sara = (login(newcomer(name), stranger=True) for name in names)
     equal(seen(nina, olga, pia, rita, sara), [], "strangers")

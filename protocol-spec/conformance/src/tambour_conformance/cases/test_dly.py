@@ -28,7 +28,7 @@ from tambour_conformance.talk import (
 )
 from tambour_conformance.verdict import case, check, equal, skip
 
-#: The highest limit of scheduled messages that a case uses up.
+#: Cases that would have to use up a higher limit of scheduled messages are skipped.
 MOST_DELAYED = 200
 
 #: The most bytes of a message on the wire besides its text.
@@ -206,7 +206,7 @@ def test_schedule_too_many_in_all(phone_and_laptop: Pair, group: Group, limits: 
 
 @case("DLY-05")
 def test_schedule_too_much(phone_and_laptop: Pair, group: Group, limits: Limits, cid: Cid) -> None:
-    """Long messages reach the limit sooner, and their list fits one reply."""
+    """Fewer long messages are accepted than short ones, so that the list fits one reply."""
     text = "語" * limits["maxTextUnits"]
     most, size = limits["maxReplyBytes"] // 2, len(text.encode())
     fewest, too_many = most // (size + MOST_BESIDE_TEXT), most // size + 1
@@ -277,7 +277,7 @@ def test_it_cannot_be_sent(login: LogIn, newcomer: Newcomer, phone_and_laptop: P
 
 @case("DLY-08")
 def test_another_device(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
-    """A device that was offline sees in the chat that the list changed; others see nothing."""
+    """A device that was offline sees in the chat that the list changed; other users see nothing."""
     phone, laptop = phone_and_laptop
     bob = login("bob")
     chat, _ = group(phone, laptop, bob), group(phone, bob)
@@ -291,7 +291,7 @@ def test_another_device(phone_and_laptop: Pair, login: LogIn, group: Group, cid:
 
 @case("DLY-09")
 def test_who_leaves(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
-    """The scheduled messages of a user who left are not sent, even after they rejoin."""
+    """The scheduled messages of a user who left are not sent, even after the user rejoins."""
     phone, _ = phone_and_laptop
     alice = login("alice")
     chat = group(alice, phone)

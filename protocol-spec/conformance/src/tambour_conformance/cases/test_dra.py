@@ -22,7 +22,7 @@ from tambour_conformance.talk import (
 )
 from tambour_conformance.verdict import case, check, equal, skip
 
-#: The highest limit of drafts that a case uses up.
+#: Cases that would have to use up a higher limit of drafts are skipped.
 MOST_DRAFTS = 20
 
 
@@ -126,7 +126,7 @@ def test_same_draft(phone_and_laptop: Pair, group: Group) -> None:
 @case("DRA-05")
 @pytest.mark.parametrize("draft", [{"text": ""}, {}, None], ids=["empty", "nothing", "absent"])
 def test_empty_draft(phone_and_laptop: Pair, group: Group, draft: dict[str, Any] | None) -> None:
-    """An empty draft discards the draft."""
+    """Saving an empty draft discards the chat's draft."""
     phone, laptop = phone_and_laptop
     chat = group(phone, laptop)
     save(phone, "one", chatId=chat)

@@ -42,7 +42,7 @@ def test_reader_that_stalls(
         seqs = [alice.send("MSG_SEND", {"chatId": chat, "message": message(cid(), text)}) for _ in range(20)]
         sent += [alice.reply(seq)["message"]["id"] for seq in seqs]
         slowest = max(slowest, time.monotonic() - began)
-        # PINGs keep Bob from being idle; he only does not read.
+        # PINGs keep Bob's connection from counting as idle; Bob only does not read.
         bob.raw(bob.packet("PING", {})[1], reading=False)
     note(f"{len(sent)} messages; the slowest twenty took {slowest * 1000:.0f} ms")
     end_of_the_deaf(bob)
@@ -172,7 +172,7 @@ def test_half_close(alice: Device, group: Group, cid: Cid) -> None:
 
 @case("FLW-03")
 def test_half_close_of_a_stranger(stranger: Connection) -> None:
-    """The same before SESSION_INIT."""
+    """Requests before a shutdown of the sending side are answered even before SESSION_INIT."""
     seq, packet = stranger.packet("PING", {})
     stranger.raw(packet)
     stranger.half_close()
@@ -182,7 +182,7 @@ def test_half_close_of_a_stranger(stranger: Connection) -> None:
 
 @case("FLW-04")
 def test_resets(connect: Connect, login: LogIn, rng: random.Random) -> None:
-    """Fifty connections reset within a packet do not affect another one."""
+    """Fifty connections that are reset within a packet do not affect another one."""
     witness = login("alice")
     for number in range(50):
         connection = connect(f"reset {number}", init=False)
@@ -210,7 +210,7 @@ def test_packet_cut_by_the_end(login: LogIn, bob: Device, group: Group, cid: Cid
 
 
 def allow_connections(count: int) -> None:
-    """Raises the limit of open files for this many sockets and the files open already; or skips."""
+    """Raises the limit of open files to allow this many more sockets; skips if that is impossible."""
     needed = count + 100
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -261,7 +261,7 @@ def restarted(restart: subprocess.Popen[bytes]) -> None:
 def test_server_that_stops(
     login: LogIn, group: Group, cid: Cid, limits: Limits, restart: Restart, note: Note
 ) -> None:
-    """Messages and long pages are requested until the server is gone: every answer is complete and kept."""
+    """Clients send and request long pages until the server is gone: answers are complete, messages kept."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     before = 40

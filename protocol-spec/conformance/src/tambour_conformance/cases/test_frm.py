@@ -41,7 +41,7 @@ def test_refusal_is_the_only_answer(client: Connection, protocol: Bundle) -> Non
 
 @case("FRM-02")
 def test_header_in_single_bytes(stranger: Connection) -> None:
-    """A header of ten segments, 20 ms apart."""
+    """A header in ten segments, 20 ms apart, is read."""
     seq, packet = stranger.packet("PING", {"interactive": True})
     stranger.chop(packet[: wire.HEADER_SIZE], pause_ms=20)
     stranger.raw(packet[wire.HEADER_SIZE :])
@@ -50,7 +50,7 @@ def test_header_in_single_bytes(stranger: Connection) -> None:
 
 @case("FRM-03")
 def test_payload_in_single_bytes(stranger: Connection) -> None:
-    """A payload in segments of one byte."""
+    """A payload in segments of one byte is read."""
     seq, packet = stranger.packet("PING", {"interactive": True})
     stranger.raw(packet[: wire.HEADER_SIZE])
     stranger.chop(packet[wire.HEADER_SIZE :], pause_ms=5)
@@ -60,7 +60,7 @@ def test_payload_in_single_bytes(stranger: Connection) -> None:
 @case("FRM-04")
 @pytest.mark.parametrize("count", [2, 50, None])
 def test_many_packets_in_one_write(stranger: Connection, limits: Limits, count: int | None) -> None:
-    """Packets in one write get one reply each, each seq once; at most maxRequestsInFlight."""
+    """Up to maxRequestsInFlight packets in one write get one reply each."""
     packets = [
         stranger.packet("PING", {"interactive": True}) for _ in range(count or limits["maxRequestsInFlight"])
     ]
@@ -82,7 +82,7 @@ def test_packet_and_part_of_the_next(stranger: Connection, rest: int) -> None:
 
 @case("FRM-06")
 def test_split_at_every_offset(stranger: Connection) -> None:
-    """A packet of 57 bytes split in two at each of its 56 offsets."""
+    """A packet of 57 bytes is read when split in two at any of its 56 offsets."""
     for offset in range(1, 57):
         seq, packet = stranger.packet("PING", LONG_PING)
         equal(len(packet), 57, "bytes of the request")
@@ -95,7 +95,7 @@ def test_split_at_every_offset(stranger: Connection) -> None:
 
 @case("FRM-06")
 def test_pieces_without_regard_to_packets(stranger: Connection, rng: random.Random) -> None:
-    """Two hundred packets of different lengths in pieces of random lengths."""
+    """Two hundred packets of different lengths are read in pieces of random lengths."""
     packets = [stranger.packet("PING", {"unknown": "a" * rng.randrange(80)}) for _ in range(200)]
     data = b"".join(packet for _, packet in packets)
     while data:
@@ -108,7 +108,7 @@ def test_pieces_without_regard_to_packets(stranger: Connection, rng: random.Rand
 @case("FRM-07")
 @pytest.mark.parametrize("opcode", ["PING", "SESSION_INIT"])
 def test_no_payload(stranger: Connection, opcode: str) -> None:
-    """A payload of length 0 where every field is optional."""
+    """A payload of length 0 is read where every field is optional."""
     stranger.call(opcode, payload=b"")
     stranger.silence_by_fence()
 
@@ -129,14 +129,14 @@ def test_longest_packet(alice: Device, limits: Limits) -> None:
 
 @case("FRM-09")
 def test_too_long_for_a_stranger(stranger: Connection, limits: Limits) -> None:
-    """A header that announces one byte more is refused before any byte of the payload comes."""
+    """A header that announces more than maxFrameBytesBeforeLogin is refused before the payload comes."""
     stranger.raw(wire.header(1, 5, limits["maxFrameBytesBeforeLogin"] + 1))
     stranger.hard_error("proto.frame")
 
 
 @case("FRM-09")
 def test_too_long(alice: Device, limits: Limits) -> None:
-    """The same after LOGIN, with maxFrameBytes."""
+    """After LOGIN, a header that announces more than maxFrameBytes is refused in the same way."""
     alice.raw(wire.header(1, 5, limits["maxFrameBytes"] + 1))
     alice.hard_error("proto.frame")
 

@@ -27,7 +27,7 @@ from tambour_conformance.talk import (
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: The highest limit of members that a case fills by registering users.
+#: Cases that would have to fill a larger group by registering users are skipped.
 MOST_MEMBERS = 40
 #: Rights of administrators.
 MEMBERS, ADMINS = 2, 4
@@ -108,7 +108,7 @@ def test_added(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-02")
 def test_without_history(login: LogIn, group: Group, cid: Cid) -> None:
-    """A user added without history sees nothing older than the event, whichever way they ask."""
+    """A user added without history sees nothing older than the event, in any request."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     old = [say(alice, chat, cid())["id"] for _ in range(3)]
@@ -205,7 +205,7 @@ def test_with_history(login: LogIn, group: Group, cid: Cid, fields: dict[str, An
 
 @case("GRP-04")
 def test_added_twice(login: LogIn, group: Group) -> None:
-    """Members that are added again change nothing."""
+    """Adding members again changes nothing."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     equal(change(alice, chat, "add", bob.user_id)["participantsCount"], 2, "members")
@@ -255,7 +255,7 @@ def test_too_many(login: LogIn, newcomer: Newcomer, group: Group, limits: Limits
 
 @case("GRP-07")
 def test_removed(login: LogIn, group: Group, cid: Cid) -> None:
-    """A removed user is told on every connection and then gets nothing; for them the chat is unknown."""
+    """A removed user is told on every connection, and then gets nothing; the chat is unknown to them."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     laptop = login("carol", "laptop")
     chat = group(alice, bob, carol)
@@ -321,7 +321,7 @@ def test_back_again(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-10")
 def test_with_their_messages(login: LogIn, group: Group, cid: Cid) -> None:
-    """cleanMsgPeriod -1 deletes their messages for everybody; events stay."""
+    """With cleanMsgPeriod -1, the removed user's messages are deleted for everybody; events stay."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     said = [say(carol, chat, cid())["id"] for _ in range(2)]
@@ -380,7 +380,7 @@ def test_rights(login: LogIn, group: Group, newcomer: Newcomer) -> None:
 
 @case("GRP-13")
 def test_left(login: LogIn, group: Group, cid: Cid) -> None:
-    """Members are notified that a user left; that user has no access, on every connection."""
+    """Members are notified that a user left; that user loses access on every connection."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat = group(alice, bob)
     forget(laptop)
@@ -694,7 +694,7 @@ def test_look(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-64")
 def test_administrators_by_the_operation(login: LogIn, group: Group) -> None:
-    """Some clients make administrators with the operation alone."""
+    """Some clients appoint administrators by the operation alone, without a type or permissions."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
 

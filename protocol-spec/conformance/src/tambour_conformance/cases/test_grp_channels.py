@@ -73,7 +73,7 @@ def waiting(device: Device, chat: int) -> list[int]:
 
 
 def unread_preview(seen: dict[str, Any], chat: int) -> None:
-    """A chat as shown to a user who is not a member."""
+    """Checks a chat as shown to a user who is not a member: without members and messages."""
     equal((seen["id"], seen["participants"]), (chat, {}), "the chat shown to an outsider")
     check("lastMessage" not in seen, "no message", seen.get("lastMessage"))
 
@@ -345,7 +345,7 @@ def test_look_at_channel(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-46")
 def test_personal_config(login: LogIn, group: Group) -> None:
-    """A single chat is the same as in a chat list."""
+    """CHAT_PERSONAL_CONFIG returns the same chat as CHAT_INFO."""
     alice, carol = login("alice"), login("carol")
     chat = group(alice)
     seen = alice.call("CHAT_PERSONAL_CONFIG", {"chatId": chat})["chat"]
@@ -420,7 +420,7 @@ def test_suggested(login: LogIn, cid: Cid) -> None:
         unread_preview(each, each["id"])
     mine = ids(bob.call("CHAT_SUGGEST", {"count": 100})["chats"])
     check(large not in mine, "without the caller's own", mine)
-    # Chats of later runs must be among the first results.
+    # Make room: the chats of later runs must be among the first results.
     for chat in (large, small):
         update(alice, chat, access="PRIVATE")
 
@@ -428,7 +428,7 @@ def test_suggested(login: LogIn, cid: Cid) -> None:
 @case("GRP-51")
 @pytest.mark.parametrize("kind", ["group", "channel"])
 def test_who_sees_the_link(login: LogIn, group: Group, cid: Cid, kind: str) -> None:
-    """All members see the invitation with the option, and those who can make one always do."""
+    """With the option, all members see the invitation link; members who can make one always see it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol) if kind == "group" else channel(cid, alice, bob, carol)
     change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=ADMINS)

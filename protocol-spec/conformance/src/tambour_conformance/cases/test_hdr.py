@@ -95,7 +95,7 @@ def test_opcode_not_served(client: Connection, protocol: Bundle, name: str) -> N
 
 @case("HDR-06")
 def test_opcodes_not_served_are_no_soft_errors(client: Connection, protocol: Bundle) -> None:
-    """All of them on one connection, many more than maxSoftErrors, do not close it."""
+    """All unserved opcodes on one connection, many more than maxSoftErrors, do not close it."""
     for name in protocol.known:
         client.answer(client.send(name, {}))
     client.silence_by_fence()
@@ -106,14 +106,14 @@ def test_opcodes_not_served_are_no_soft_errors(client: Connection, protocol: Bun
     "name", sorted(each.name for each in PROTOCOL.served.values() if not each.from_client)
 )
 def test_push_sent_by_a_client(alice: Device, name: str) -> None:
-    """A push as a request is refused."""
+    """A push opcode sent as a request is refused."""
     alice.refused("proto.opcode", name, {})
     alice.silence_by_fence()
 
 
 @case("HDR-07")
 def test_receipt_as_a_request(alice: Device) -> None:
-    """The receipt of one client, NOTIF_MESSAGE as a request, is answered."""
+    """NOTIF_MESSAGE as a request, which one client sends as a receipt, is answered."""
     alice.call("NOTIF_MESSAGE", {"chatId": 1, "messageId": "2"})
     alice.silence_by_fence()
 

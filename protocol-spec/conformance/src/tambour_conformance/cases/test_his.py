@@ -58,7 +58,7 @@ def quiet_chat(device: Device, group: Group, cid: Cid, count: int) -> tuple[int,
 @case("HIS-01")
 @pytest.mark.parametrize("start", ["absent", "nil", "in the future", "at the end of time"])
 def test_newest(login: LogIn, group: Group, cid: Cid, start: str) -> None:
-    """Without an anchor, or with one in the future, the newest come, oldest first."""
+    """Without an anchor, or with one in the future, the newest messages come, the oldest of them first."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 7)
     future = {"in the future": messages[-1]["time"] + DAY_MS, "at the end of time": (1 << 63) - 1}
@@ -69,7 +69,7 @@ def test_newest(login: LogIn, group: Group, cid: Cid, start: str) -> None:
 
 @case("HIS-02")
 def test_forward(login: LogIn, group: Group, cid: Cid) -> None:
-    """Forward from a time come the messages after it, not the one at that time."""
+    """A page forward from a time has the messages after it, not the one at that time."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 7)
     for index in range(len(messages)):
@@ -81,7 +81,7 @@ def test_forward(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("HIS-03")
 def test_both_ways(login: LogIn, group: Group, cid: Cid) -> None:
-    """Both ways from a message: itself once, one before it, two after it."""
+    """A page in both directions has the message itself once, one before it and two after it."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 7)
     for index in range(1, len(messages)):
@@ -91,7 +91,7 @@ def test_both_ways(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("HIS-04")
 def test_any_anchor(login: LogIn, group: Group, cid: Cid) -> None:
-    """Any anchor (before the first, at one, between two, after the last) and any counts."""
+    """A page is right for any anchor (before the first, at one, between two, after the last) and counts."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 6)
     # A deleted message leaves a time between its neighbours.
@@ -119,7 +119,7 @@ def test_any_anchor(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("HIS-04")
 def test_random_pages(login: LogIn, group: Group, cid: Cid, rng: random.Random) -> None:
-    """Two hundred random pages of a chat with gaps, also with bounds, match those of a list."""
+    """Two hundred random pages of a chat with gaps, also with bounds, match pages computed from a list."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 60)
     gone = rng.sample(ids(messages[1:]), 15)
@@ -149,7 +149,7 @@ def test_random_pages(login: LogIn, group: Group, cid: Cid, rng: random.Random) 
 @case("HIS-05")
 @pytest.mark.parametrize("size", [1, 2, 7, 50])
 def test_walk_back(login: LogIn, group: Group, cid: Cid, rng: random.Random, size: int) -> None:
-    """Pages from the newest to the oldest while others send and delete: no message twice, none skipped."""
+    """Paging from newest to oldest while others send and delete returns no message twice and skips none."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     burst(bob, chat, [cid() for _ in range(40)], listeners=[alice, carol])
@@ -164,7 +164,7 @@ def test_walk_back(login: LogIn, group: Group, cid: Cid, rng: random.Random, siz
     walked: Messages = []
     anchor: int | None = None
     while True:
-        # In flight while the page is read; all of these requests are answered before the next page.
+        # These requests are in flight while the page is read, and all are answered before the next page.
         writer = rng.choice([bob, carol])
         others = [begin(writer, chat, cid())]
         if len(mine[writer.user_id]) > 20:
@@ -193,7 +193,7 @@ def test_walk_back(login: LogIn, group: Group, cid: Cid, rng: random.Random, siz
 @case("HIS-05")
 @pytest.mark.parametrize("size", [1, 2, 7, 50])
 def test_walk_forward(login: LogIn, group: Group, cid: Cid, size: int) -> None:
-    """The same from the oldest to the newest: messages sent meanwhile come at the end."""
+    """Paging from oldest to newest does the same; messages sent meanwhile come at the end."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     burst(bob, chat, [cid() for _ in range(40)], listeners=[alice])

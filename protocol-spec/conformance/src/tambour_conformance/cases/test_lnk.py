@@ -113,7 +113,7 @@ def test_nobody_waits(alice: Device, cid: Cid, limits: Limits) -> None:
 @case("LNK-06")
 @pytest.mark.usefixtures("program")
 def test_preview_is_sent(login: LogIn, cid: Cid) -> None:
-    """The id alone, or with other fields, carries the preview as the server made it."""
+    """A message with the preview's id, alone or with other fields, carries the preview the server made."""
     alice, laptop = login("alice"), login("alice", "laptop")
     preview = previews(alice, f"{HOST}/page")[0]
     others = {"url": "https://example.org/", "title": "another title", "description": "another one"}

@@ -80,7 +80,7 @@ def test_range(login: LogIn, group: Group, cid: Cid, count: int) -> None:
 @case("MOR-01")
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_range_of_contacts(login: LogIn, newcomer: Newcomer, count: int) -> None:
-    """Removed contacts are included."""
+    """A range of contacts includes removed contacts."""
     owner = login(newcomer("owner"), capabilities=["sync-more"])
     people = [login(newcomer(), interactive=False) for _ in range(4)]
     mark = settled(owner)["time"]
@@ -97,7 +97,7 @@ def test_range_of_contacts(login: LogIn, newcomer: Newcomer, count: int) -> None
 @case("MOR-01")
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_range_of_drafts(login: LogIn, newcomer: Newcomer, group: Group, count: int) -> None:
-    """Discarded drafts are included."""
+    """A range of drafts includes discarded drafts."""
     alice = login(newcomer("writer"), capabilities=["sync-more"])
     chats = [group(alice) for _ in range(3)]
     mark = settled(alice)["time"]
@@ -134,7 +134,7 @@ def test_one_moment(login: LogIn, newcomer: Newcomer, count: int) -> None:
 
 @case("MOR-03")
 def test_change_meanwhile(login: LogIn, group: Group, cid: Cid) -> None:
-    """An item that changes while the range is read leaves it, and comes with the next delta."""
+    """An item that changes while the range is read leaves the range, and comes with the next delta."""
     alice, known, chats = changed(login, group, cid, 4)
     delta = login_again(alice, **known, chatsCount=1)
     (left,) = (each for each in delta["more"] if each["kind"] == "CHATS")

@@ -37,9 +37,9 @@ from tambour_conformance.talk import (
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: The highest limit of members that a case fills by registering users.
+#: Cases that would have to fill a larger group by registering users are skipped.
 MOST_MEMBERS = 40
-#: The highest limit of messages that a case uses up; they fit a page.
+#: Cases that would have to use up a higher limit of messages are skipped; this many fit a page.
 MOST_DELETED = 150
 SHARE = {"_type": "SHARE", "url": "https://example.org/a?b#c", "title": "a page"}
 
@@ -218,7 +218,7 @@ def test_same_cid_in_another_chat(login: LogIn, group: Group, cid: Cid) -> None:
 @case("MSG-07")
 @pytest.mark.parametrize("cut", ["reset", "close", "half-close", "read"])
 def test_lost_reply(login: LogIn, group: Group, cid: Cid, cut: str) -> None:
-    """However the connection of a send ends, the retry on the next one creates no second message."""
+    """However the connection of a send ends, the retry on a new connection creates no second message."""
     bob = login("bob")
     chat = group(login("alice"), bob)
     expected = []
@@ -377,7 +377,7 @@ def test_too_many_parts(
 
 
 def formatting(content_bytes: int) -> list[dict[str, Any]]:
-    """Ranges that, with the text "x", take nearly this many bytes, and not more."""
+    """Formatting that, with the text "x", takes nearly this many bytes, and not more."""
     each = {"type": "T" * 500, "from": 0, "length": 1}
     return [each] * ((content_bytes - 8) // len(wire.encode(each)))
 
@@ -400,7 +400,7 @@ def test_too_large(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None
 
 @case("MSG-34")
 def test_as_large_as_can_be(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """The largest message is pushed, paged, and part of a member's login."""
+    """The largest possible message can be pushed, paged, and sent with a member's login."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     elements = formatting(limits["maxMessageContentBytes"])
@@ -501,7 +501,7 @@ def test_reply_to_a_message(login: LogIn, group: Group, cid: Cid, change: str) -
 @case("MSG-25")
 @pytest.mark.parametrize("way", ["cleared", "deleted for oneself"])
 def test_reply_to_a_message_that_is_not_seen(login: LogIn, group: Group, cid: Cid, way: str) -> None:
-    """A user who no longer sees a message gets answers to it without the link; the others get it."""
+    """A user who no longer sees a message gets answers to it without the link; other users get the link."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     original = say(bob, chat, cid(), "a question")
@@ -655,7 +655,7 @@ def test_forward_from_a_strangers_chat(login: LogIn, group: Group, cid: Cid) -> 
 
 @case("MSG-09")
 def test_edit_own_message(login: LogIn, group: Group, cid: Cid) -> None:
-    """An own message changes, with status and time, for everybody; every other session is told."""
+    """Editing one's own message changes text, status and time for everybody; other sessions are told."""
     alice, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat = group(alice, laptop, bob)
     sent = say(alice, chat, cid(), "first")
@@ -895,7 +895,7 @@ def test_delete_range_of_a_dialog(login: LogIn, cid: Cid) -> None:
 @case("MSG-30")
 @pytest.mark.parametrize(("start", "end"), [(0, 2), (-1, 2), (2, 1)], ids=["zero", "negative", "backwards"])
 def test_no_range(alice: Device, cid: Cid, start: int, end: int) -> None:
-    """A range begins after 0 and does not end before it begins."""
+    """A range that begins at 0 or below, or that ends before it begins, is refused."""
     sent = say(alice, SAVED, cid())["id"]
     value = {"chatId": SAVED, "startTime": start, "endTime": end}
     alice.refused("proto.payload", "MSG_DELETE_RANGE", value)
@@ -1005,7 +1005,7 @@ def test_mark_in_the_future(login: LogIn, group: Group, cid: Cid, ahead: int) ->
 
 @case("MSG-21")
 def test_back_to_unread(login: LogIn, group: Group, cid: Cid) -> None:
-    """The message and later ones are unread again; only the caller's other device gets a push."""
+    """Back to unread, a message and later ones count as unread; only the caller's other device is told."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat = group(alice, bob, laptop)
     sent = burst(alice, chat, [cid() for _ in range(5)])

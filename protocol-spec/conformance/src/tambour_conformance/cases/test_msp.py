@@ -68,7 +68,7 @@ def with_mutations(make: Callable[[Bundle, Opcode], list[Mutation]]) -> Any:
 
 @case("MSP-01")
 def test_integers_in_every_width(alice: Device, group: Group, cid: Cid) -> None:
-    """The requested number of messages, the chat and a client id in every width that can hold them."""
+    """Integers (a count, a chat id, a client id) are read in every width that can hold them."""
     chat = group(alice)
     for number in (cid(), 127, -32, -33, 1 << 31):
         for _, form in forms.integers(number):
@@ -89,7 +89,7 @@ def test_integers_in_every_width(alice: Device, group: Group, cid: Cid) -> None:
 def test_strings_with_every_header(
     stranger: Connection, alice: Device, group: Group, cid: Cid, length: int
 ) -> None:
-    """A text and a key with every header that can hold their length."""
+    """A text and a key are read with every header that can hold their length."""
     chat = group(alice)
     for _, form in forms.strings("s" * length):
         stranger.call("SESSION_INIT", payload=pack({"deviceId": form}))
@@ -105,7 +105,7 @@ def test_strings_with_every_header(
 @case("MSP-02")
 @pytest.mark.parametrize("length", [65_535, 65_536])
 def test_long_strings(alice: Device, length: int) -> None:
-    """A long string under an unknown key."""
+    """A long string under an unknown key is skipped."""
     for _, form in forms.strings("s" * length):
         alice.call("PING", payload=pack({"unknown": form, "interactive": True}))
     alice.silence_by_fence()
@@ -113,7 +113,7 @@ def test_long_strings(alice: Device, length: int) -> None:
 
 @case("MSP-03")
 def test_maps_with_every_header(alice: Device, group: Group, cid: Cid) -> None:
-    """Maps, and the lists in them, with every header that can hold their size."""
+    """Maps, and the lists in them, are read with every header that can hold their size."""
     chat = group(alice)
     for name, inner in forms.maps({"cid": cid(), "text": "wide"}):
         for _, outer in forms.maps({"chatId": chat, "message": inner}):
@@ -151,7 +151,7 @@ def test_unknown_key_that_is_no_string(stranger: Connection, key: object) -> Non
 
 @case("MSP-04")
 def test_thousand_unknown_keys(alice: Device) -> None:
-    """More keys than one byte can count."""
+    """More unknown keys than one byte can count are skipped."""
     alice.call("PING", {f"unknown {number}": number for number in range(1000)})
     alice.silence_by_fence()
 
@@ -210,7 +210,7 @@ def test_nil_for_optional(alice: Device, opcode: Opcode, tame: Tame) -> None:
 
 @case("MSP-19")
 def test_ids_as_integers_and_digits(alice: Device, group: Group, cid: Cid) -> None:
-    """Ids of users, chats and messages, as integers and as strings of digits, alone and in lists.
+    """Ids of users, chats and messages are read as integers and as strings of digits, alone and in lists.
 
     No request has a map of ids yet.
     """
@@ -263,7 +263,7 @@ def test_too_deep(refuse: Refuse, limits: Limits, levels: int | None) -> None:
 
 @case("MSP-06")
 def test_lies_about_sizes(refuse: Refuse) -> None:
-    """Containers, strings and binaries that claim 2^32-1 or 2^31 items in a few bytes."""
+    """Containers, strings and binaries that claim 2^32-1 or 2^31 items in a few bytes are refused."""
     lies = {
         "array32": b"\xdd\xff\xff\xff\xff",
         "array32 of 2^31": b"\xdd\x80\x00\x00\x00\xc0",
@@ -280,7 +280,7 @@ def test_lies_about_sizes(refuse: Refuse) -> None:
 
 @case("MSP-07")
 def test_cut_at_every_byte(refuse: Refuse) -> None:
-    """A truncated payload, wherever it is cut; a payload of no bytes would be the empty map."""
+    """A truncated payload is refused, wherever it is cut; only no bytes at all are an empty map."""
     value = {"contactIds": [1, 300, 1 << 40], "unknown": ["text", b"bin", 1.5, {"a": None}]}
     payload = wire.encode(value)
     refuse("CONTACT_INFO", ((f"{size} bytes", payload[:size]) for size in range(1, len(payload))))
@@ -288,7 +288,7 @@ def test_cut_at_every_byte(refuse: Refuse) -> None:
 
 @case("MSP-08")
 def test_unused_byte(refuse: Refuse) -> None:
-    """0xC1 as payload, key, value, item, and inside skipped values."""
+    """0xC1 is refused as payload, key, value and item, and inside skipped values."""
     never = Raw(b"\xc1")
     values = [
         ("payload", never),
@@ -302,7 +302,7 @@ def test_unused_byte(refuse: Refuse) -> None:
 
 @case("MSP-09")
 def test_bytes_behind_the_map(refuse: Refuse) -> None:
-    """A second value, one byte, and a copy of the map."""
+    """Bytes after the map are refused: a second value, one byte, and a copy of the map."""
     payload = wire.encode({"interactive": True})
     refuse(
         "PING", ((tail.hex(), payload + tail) for tail in (b"\x00", b"\x80", b"\xc1", b"\xff\xff", payload))
@@ -311,7 +311,7 @@ def test_bytes_behind_the_map(refuse: Refuse) -> None:
 
 @case("MSP-10")
 def test_known_key_twice(refuse: Refuse) -> None:
-    """A key twice with equal and with different values, at the top and nested."""
+    """A known key that comes twice is refused, with equal and different values, at the top and nested."""
     key = wire.encode("interactive")
     refuse(
         "PING",
@@ -330,7 +330,7 @@ def test_known_key_twice(refuse: Refuse) -> None:
     ids=lambda data: data[-5:].hex(),
 )  # fmt: skip
 def test_not_utf8(refuse: Refuse, data: bytes) -> None:
-    """Stray bytes, overlong forms, surrogates and code points above U+10FFFF, in a string and in a text."""
+    """Stray bytes, overlong forms, surrogates and too large code points are refused in any string."""
     bad = forms.string(data)
     refuse(
         "SESSION_INIT", [("deviceId", pack({"deviceId": bad})), ("in a list", pack({"capabilities": [bad]}))]
@@ -340,7 +340,7 @@ def test_not_utf8(refuse: Refuse, data: bytes) -> None:
 
 @case("MSP-12")
 def test_payload_that_is_no_map(refuse: Refuse) -> None:
-    """Values of every other type."""
+    """A payload that is neither a map nor nil is refused."""
     values = [[], [{}], 0, -1, 1 << 40, "", "{}", b"\x80", True, 1.5, Raw(b"\xd4\x05\x80")]
     refuse("PING", ((repr(each), pack(each)) for each in values))
 
@@ -356,34 +356,34 @@ def test_nil_for_a_map(alice: Device) -> None:
 @case("MSP-13")
 @with_mutations(vectors.without_required)
 def test_required_key_missing(refuse: Refuse, opcode: Opcode) -> None:
-    """Each required key left out of the examples of a request."""
+    """The examples of a request are refused without any one of their required keys."""
     refuse_mutations(refuse, opcode, vectors.without_required(PROTOCOL, opcode))
 
 
 @case("MSP-14")
 @with_mutations(vectors.wrong_types)
 def test_wrong_type(refuse: Refuse, opcode: Opcode) -> None:
-    """Each field of the examples of a request with values of other types."""
+    """The examples of a request are refused if any one field has a value of another type."""
     refuse_mutations(refuse, opcode, vectors.wrong_types(PROTOCOL, opcode))
 
 
 @case("MSP-15")
 @with_mutations(vectors.nil_for_required)
 def test_nil_for_required(refuse: Refuse, opcode: Opcode) -> None:
-    """Nil in each required field of the examples of a request."""
+    """The examples of a request are refused with nil in any one required field."""
     refuse_mutations(refuse, opcode, vectors.nil_for_required(PROTOCOL, opcode))
 
 
 @case("MSP-16")
 @with_mutations(vectors.too_large_integers)
 def test_integer_above_the_range(refuse: Refuse, opcode: Opcode) -> None:
-    """2^63 in each integer and id of the examples of a request."""
+    """The examples of a request are refused with 2^63 in any one integer or id."""
     refuse_mutations(refuse, opcode, vectors.too_large_integers(PROTOCOL, opcode))
 
 
 @case("MSP-17")
 def test_longest_text(alice: Device, group: Group, cid: Cid, limits: Limits) -> None:
-    """A text of maxTextUnits, of characters of one to four bytes; one outside the BMP is two units."""
+    """A text of maxTextUnits is read, whatever its characters; one outside the BMP counts as two units."""
     chat = group(alice)
     most = limits["maxTextUnits"]
     for text in ("a" * most, "é" * most, "€" * most, "😀" * (most // 2), "a" * (most - 2) + "😀"):
@@ -393,7 +393,7 @@ def test_longest_text(alice: Device, group: Group, cid: Cid, limits: Limits) -> 
 
 @case("MSP-17")
 def test_text_too_long(refuse: Refuse, cid: Cid, limits: Limits) -> None:
-    """One unit more is refused, also if a character of two units crosses the limit."""
+    """A text one unit over the limit is refused, also if a character of two units crosses the limit."""
     most = limits["maxTextUnits"]
     texts = ("a" * (most + 1), "€" * (most + 1), "😀" * (most // 2) + "a", "a" * (most - 1) + "😀")
     refuse("MSG_SEND", ((each[-1], pack({"chatId": -1, "message": message(cid(), each)})) for each in texts))
@@ -401,7 +401,7 @@ def test_text_too_long(refuse: Refuse, cid: Cid, limits: Limits) -> None:
 
 @case("MSP-17")
 def test_title_of_a_group(alice: Device, group: Group, cid: Cid, refuse: Refuse, limits: Limits) -> None:
-    """The same for the title of a group, which has a different limit."""
+    """The title of a group is read up to its own limit, and refused above it."""
     most = limits["maxTitleUnits"]
     group(alice, title="т" * most)
     control = {"_type": "CONTROL", "event": "new", "chatType": "CHAT", "title": "т" * (most + 1)}
@@ -640,7 +640,7 @@ def test_empty_reply(alice: Device, bob: Device, group: Group, opcode: str) -> N
 
 @case("MSP-20")
 def test_empty_reply_to_logout(accounts: People, connect: Connect) -> None:
-    """The same for the reply to LOGOUT, in a session opened for it."""
+    """The empty reply to LOGOUT is the byte 80 too, in a session opened for this case."""
     connection = connect("alice.short")
     token = accounts.sign_in(accounts.account("alice"), connection)
     connection.call("LOGIN", {"token": token})

@@ -66,7 +66,7 @@ def pull(device: Device, **fields: Any) -> dict[str, Any]:
 
 
 def settled_pull(device: Device) -> dict[str, Any]:
-    """A pull whose `time` is a good mark: everything that happened before is at or below it.
+    """A pull whose `time` is a settled mark: all earlier changes are at or below it.
 
     The next delta may repeat changes of the last millisecond, so the pull is repeated until it is empty.
     """
@@ -226,7 +226,7 @@ def test_range_of_a_series(desk: Desk) -> None:
 
 @case("OBJ-06")
 def test_odd_pulls(desk: Desk) -> None:
-    """Marks and counts that are too low, and a series that does not exist."""
+    """Marks and counts that are too low are refused, and so is a series that does not exist."""
     device = desk[0].device
     for fields in ({"since": -1}, {"count": 0}, {"series": {"type": "note", "parent": 1}}):
         device.refused("proto.payload", "OBJ_PULL", fields)
@@ -330,7 +330,7 @@ def test_clock_a_year_ahead(desk: Desk) -> None:
 
 @case("OBJ-17")
 def test_update_of_what_was_deleted(desk: Desk) -> None:
-    """A deleted note stays deleted, a deleted preference is restored; below a deleted profile nothing is."""
+    """An update restores a deleted preference, but no deleted note, and nothing below a deleted profile."""
     phone, laptop, profile = desk
     note, setting = phone.create("note", profile, title="one"), preference(phone, profile)
     laptop.delete("note", note, 1)
@@ -440,7 +440,7 @@ def test_impossible_entities(desk: Desk, limits: Limits) -> None:
 
 @case("OBJ-24")
 def test_too_many_entities(desk: Desk, limits: Limits) -> None:
-    """A user has at most `maxObjects`."""
+    """A user can have at most `maxObjects` entities."""
     phone, _, profile = desk
     most = limits["maxObjects"]
     if most > 100:

@@ -78,7 +78,7 @@ def counts(state: dict[str, Any]) -> list[int]:
 
 
 def who(state: dict[str, Any]) -> list[list[int]]:
-    """The shown voters for each answer, and last the voters of the preview."""
+    """The voters shown for each answer; as the last item, the voters of the preview."""
     votes = [[each["userId"] for each in result["votes"]] for result in state["result"]]
     return [*votes, state["voterPreviewIds"]]
 
@@ -89,7 +89,7 @@ def right(state: dict[str, Any]) -> list[int]:
 
 
 def views(device: Device, chat: int) -> dict[str, dict[str, Any]]:
-    """The newest message of a chat, read in every way."""
+    """The newest message of a chat, by every request that returns it."""
     chats = login_again(device, chatsSync=-1)["chats"]
     in_login = only([each for each in chats if each["id"] == chat], "chat")
     page = newest(device, chat)
@@ -177,7 +177,7 @@ def test_no_poll(login: LogIn, group: Group, cid: Cid, code: str, attaches: list
 
 @case("POL-03")
 def test_ask_too_much(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """Answers at the limits of number and length are accepted, and no more."""
+    """Answers up to the limits of number and length are accepted; one more or a longer one is refused."""
     alice = login("alice")
     chat = group(alice)
     most, longest = limits["maxPollAnswers"], limits["maxPollAnswerBytes"]
@@ -283,7 +283,7 @@ def test_taken_back(asked: Asked, bits: int) -> None:
 
 @case("POL-09")
 def test_several(asked: Asked) -> None:
-    """Several answers each count, and their voter once."""
+    """Each of several chosen answers counts, and the voter counts once."""
     (_, bob, carol), name = asked(poll(MULTIPLE))
     vote(bob, name, 1, 3)
     state = vote(carol, name, 3)

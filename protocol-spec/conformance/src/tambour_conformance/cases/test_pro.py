@@ -17,7 +17,7 @@ def changed(device: Device, **fields: Any) -> dict[str, Any]:
 
 @case("PRO-01")
 def test_new_name(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Partners are told, and see it at their next login; so does the caller."""
+    """Dialog partners are told of a new name, and see it at their next login; so does the caller."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     say(owner, dialog(owner, nina), cid())
     mark = marks(settled(owner))
@@ -49,7 +49,7 @@ def test_empty_name(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("PRO-03", "PSH-15")
 def test_other_devices(login: LogIn, newcomer: Newcomer) -> None:
-    """The caller's other devices are told of a change, and of nothing without one."""
+    """The caller's other devices are told of a change, but not of a request without effect."""
     account = newcomer("nina")
     phone, laptop = login(account), login(account, "laptop")
     own = changed(phone, firstName="Ninotchka")

@@ -101,7 +101,7 @@ def test_first_message_of_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -
 
 @case("PSH-02")
 def test_five_hundred_messages(login: LogIn, group: Group, cid: Cid) -> None:
-    """Five hundred messages as fast as they can be sent come in the order of their ids, none left out."""
+    """Five hundred messages, sent as fast as possible, come in the order of their ids, without a gap."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = ids(burst(alice, chat, [cid() for _ in range(500)], listeners=[bob]))
@@ -113,7 +113,7 @@ def test_five_hundred_messages(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("PSH-02")
 def test_messages_of_three_senders(login: LogIn, group: Group, cid: Cid) -> None:
-    """Two members get the messages that three others send at once in the same order, an unbroken chain."""
+    """Three users send at once; two others get all messages in the same order, as an unbroken chain."""
     senders = [login("alice"), login("bob"), login("carol")]
     listeners = [login("dave"), login("alice", "laptop")]
     chat = group(senders[0], *senders[1:], *listeners)
@@ -185,7 +185,7 @@ def test_pushed_means_stored(login: LogIn, group: Group, cid: Cid, how: str) -> 
 
 @case("PSH-04")
 def test_pushed_changes_are_stored(login: LogIn, group: Group, cid: Cid) -> None:
-    """The same for edits, deletions and marks."""
+    """Edits, deletions and marks are stored when they are pushed."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     for number in range(10):
@@ -225,7 +225,7 @@ def test_pushed_before_a_ping(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("PSH-10")
 def test_pushed_before_a_ping_while_busy(login: LogIn, group: Group, cid: Cid) -> None:
-    """The same while other connections send long requests, and PINGs come in pairs."""
+    """A PING is a fence also while other connections send long requests, and PINGs come in pairs."""
     alice, bob = login("alice"), login("bob")
     ours(alice)
     busy = [login("carol"), login("dave"), login("carol"), login("dave"), login("carol"), login("dave")]
@@ -324,7 +324,7 @@ def test_marks_of_a_channel(login: LogIn, cid: Cid) -> None:
 def test_marks_of_a_large_group(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits
 ) -> None:
-    """Above fanOutMembers the reader's other device is still told."""
+    """In a group above fanOutMembers, the reader's other device is still told of a read mark."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     others = [login(newcomer(), interactive=False) for _ in range(limits["fanOutMembers"] - 1)]
     chat = group(alice, bob, laptop, *others)

@@ -10,7 +10,7 @@ from tambour_conformance.talk import LESS, time_out
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: The highest limit of approvals that a case uses up.
+#: Cases that would have to use up a higher limit of approvals are skipped.
 MOST = 100
 
 

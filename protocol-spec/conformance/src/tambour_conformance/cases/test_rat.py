@@ -9,7 +9,7 @@ from tambour_conformance.talk import BURST, LESS, PATIENCE, SAVED, dialog, say
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: The highest limits of requests and registered users that a case uses up.
+#: Cases that would have to use up a higher limit of requests or dialogs are skipped.
 MOST_REQUESTS, MOST_DIALOGS = 2000, 60
 HOUR_MS = 3_600_000
 #: How often a case tries a check that is sensitive to timing.
@@ -89,7 +89,7 @@ def test_one_bucket_for_all_devices(login: LogIn, newcomer: Newcomer, limits: Li
 def test_each_user_counts(
     login: LogIn, newcomer: Newcomer, bob: Device, group: Group, limits: Limits
 ) -> None:
-    """A list as long as the bucket empties it, and so does a longer one."""
+    """A request that names as many users as the bucket has units empties it, and so does a longer one."""
     most = limits["inviteBurst"]
     if most + 1 > limits["maxIDsPerRequest"]:
         skip(f"inviteBurst is {most}: {LESS}")

@@ -52,7 +52,7 @@ def not_reacted(code: str, device: Device, chat: int, message: int, emoji: str =
 
 
 def counts(info: dict[str, Any]) -> dict[str, int]:
-    """The count of each; checks that their sum is the total."""
+    """The counts by emoji; checks that their sum is the total."""
     found = {each["reaction"]: each["count"] for each in info.get("counters", [])}
     equal(info.get("totalCount", 0), sum(found.values()), "totalCount, the sum of the counters")
     return found

@@ -51,7 +51,7 @@ def test_two_requests_of_one_number(alice: Device) -> None:
 
 @case("SEQ-05")
 def test_pipelined_requests(alice: Device, bob: Device, group: Group, cid: Cid, rng: random.Random) -> None:
-    """Two hundred requests of all kinds in one write get the same answers as one by one, once."""
+    """Two hundred requests of all kinds in one write get the same answers as one by one, each once."""
     chat = group(alice, bob)
     kinds = [
         lambda: ("PING", {}),

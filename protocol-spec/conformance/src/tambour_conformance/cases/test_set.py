@@ -116,7 +116,7 @@ def test_what_cannot_be_obeyed(login: LogIn, newcomer: Newcomer, name: str, valu
 
 @case("SET-03")
 def test_too_much(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """The server stores only short values, and not too many."""
+    """Settings with a long name, a long or nested value, or beyond the allowed number are refused."""
     owner = login(newcomer("owner"))
     for value in ({}, [], {"a": 1}, "x" * (limits["maxSettingBytes"] + 1)):
         owner.refused("proto.payload", "CONFIG", {"settings": {"user": {"LED": value}}})
@@ -186,7 +186,7 @@ def test_chat_named_twice(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SET-15")
 def test_more_than_a_reply(login: LogIn, newcomer: Newcomer, group: Group, limits: Limits) -> None:
-    """Each chat is within the limits, all of them together are not."""
+    """Settings of chats are refused if the reply with all of them would be too large."""
     account, nina = newcomer("owner"), login(newcomer("nina"))
     owner = login(account)
     value = "x" * (limits["maxSettingBytes"] - 8)
@@ -264,7 +264,7 @@ def test_found_by_phone(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SET-07")
 def test_added_to_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """A user who cannot be added to groups is not added."""
+    """A user whose settings forbid it is not added to groups."""
     nina, friend, stranger = login(newcomer("nina")), login(newcomer("friend")), login(newcomer("stranger"))
     add(nina, friend.user_id)
 

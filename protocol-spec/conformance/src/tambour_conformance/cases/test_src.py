@@ -82,7 +82,7 @@ def test_letters(login: LogIn, cid: Cid, text: str, query: str) -> None:
 
 @case("SRC-03")
 def test_beginnings(login: LogIn, cid: Cid) -> None:
-    """The beginning of a word finds it, its middle does not."""
+    """The beginning of a word finds its message, the middle of a word does not."""
     alice = login("alice")
     key = word()
     said = say(alice, dialog(alice, alice), cid(), f"(before-{key}, after)")

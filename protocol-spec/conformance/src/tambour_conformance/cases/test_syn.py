@@ -94,7 +94,7 @@ def test_page_of_chats(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limit
 
 @case("SYN-18")
 def test_partners_of_later_pages(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """A first page includes its partners; CONTACT_INFO returns those of the other pages."""
+    """The first page of chats comes with the partners of its dialogs; CONTACT_INFO returns the others."""
     nina = login(newcomer("nina"))
     partners = [login(newcomer(f"partner {number}")) for number in range(3)]
     for partner in partners:
@@ -153,7 +153,7 @@ def all_chats(device: Device, count: int | None) -> list[dict[str, Any]]:
 
 @case("SYN-02")
 def test_nothing_changed(login: LogIn) -> None:
-    """With settled marks and a known configHash a login is small, on the same connection and on a new one."""
+    """With settled marks and the current configHash a login is small, on the same and on a new connection."""
     alice = login("alice")
     known = {**marks(settled(alice)), "configHash": alice.login["config"]["hash"]}
     for reply in (login_again(alice, **known), login("alice", **known).login):
@@ -227,7 +227,7 @@ def test_one_new_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
 
 @case("SYN-03")
 def test_one_large_chat(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits) -> None:
-    """The same for a group above fanOutMembers, which a server may track differently."""
+    """A change also brings a group above fanOutMembers, which a server may track differently."""
     alice, bob = login("alice"), login("bob")
     others = [login(newcomer(), interactive=False) for _ in range(limits["fanOutMembers"] - 1)]
     chats = [group(alice, bob, *others), group(alice, bob, *others), group(alice, bob)]
@@ -460,7 +460,7 @@ def test_chats_of_others(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("SYN-14")
 def test_unknown_users(login: LogIn) -> None:
-    """Users come in the order asked, without unknown ones."""
+    """Users come in the requested order, without unknown ones."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     for asked in (
         [carol.user_id, NOBODY, alice.user_id, bob.user_id],

@@ -264,7 +264,7 @@ def test_tamtam_links(connect: Connect, accounts: People, newcomer: Newcomer, lo
 @case("TAM-10")
 @pytest.mark.parametrize("number", [78, 84, 94, 256])
 def test_tamtam_moved_number(connect: Connect, accounts: People, newcomer: Newcomer, number: int) -> None:
-    """The refusal has no text for people, and the connection stays."""
+    """A moved opcode number is refused without a text for people, and the connection stays open."""
     tanya = app(connect, "tanya")
     enter(tanya, accounts, newcomer("tanya"))
     refusal = tanya.refused("proto.opcode", number, {"chatId": 1})
@@ -277,7 +277,7 @@ def test_tamtam_moved_number(connect: Connect, accounts: People, newcomer: Newco
 def test_tamtam_moved_number_behind_login(
     connect: Connect, accounts: People, newcomer: Newcomer, number: int
 ) -> None:
-    """The same without waiting for LOGIN, with the payload that these apps send."""
+    """The refusal is the same right after LOGIN, without waiting, with the payload that these apps send."""
     tanya = app(connect, "tanya")
     enter(tanya, accounts, newcomer("tanya"))
     again = app(connect, "tanya")

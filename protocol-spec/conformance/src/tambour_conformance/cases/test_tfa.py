@@ -19,7 +19,7 @@ NO_ADDRESSES = ("", "nina", "nina@", "@example.org", "a b@example.org", "a@b@exa
 #: The values of `profileOptions` and `expectedCapabilities`.
 HAS_PASSWORD, HAS_EMAIL, HAS_HINT = 2, 3, 4
 SET, UPDATE, RESTORE, HINT, EMAIL, REMOVE = range(6)
-#: The highest limits of tracks and attempts that a case uses up.
+#: Cases that would have to use up a higher limit of tracks or attempts are skipped.
 MOST = 100
 
 
@@ -252,7 +252,7 @@ def test_wrong_password(login: LogIn, newcomer: Newcomer, accounts: People, clie
 def test_tries_are_bounded(
     login: LogIn, newcomer: Newcomer, accounts: People, client: Connection, limits: Limits
 ) -> None:
-    """Attempts on all tracks count together; then even the right one is refused, with the time to wait."""
+    """Attempts on all tracks count together; after too many, even the right password must wait."""
     most = limits["maxPasswordTriesPerHour"]
     if most > MOST:
         skip(f"maxPasswordTriesPerHour is {most}: {LESS}")
@@ -458,7 +458,7 @@ def test_what_the_old_password_opened(
 
 @case("TFA-15")
 def test_details(login: LogIn, newcomer: Newcomer, accounts: People) -> None:
-    """Returns the details, without the middle of the address."""
+    """AUTH_2FA_DETAILS returns the details, without the middle of the address."""
     account = newcomer("nina")
     nina = login(account)
     equal(nina.call("AUTH_2FA_DETAILS", {})["password"], {"enabled": False}, "details")

@@ -16,7 +16,7 @@ from tambour_conformance.verdict import Verdict
 
 #: The fields of a header: their sizes, and their names in the legend.
 HEADER_FIELDS = ((1, "version"), (1, "cmd"), (2, "seq"), (2, "opcode"), (1, "flags"), (3, "length"))
-#: Failed cases, and cases of up to this many bytes, are shown with every byte.
+#: The report shows every byte of failed cases, and of cases with up to this many bytes.
 SHORT = 4096
 #: How many steps of other cases are shown, and how many bytes of each.
 SHOWN_STEPS, SHOWN_BYTES = 10, 64
@@ -147,7 +147,7 @@ def _bytes(log: CaseLog, *, in_full: bool) -> Iterator[str]:
 def _frames(stream: bytearray, entry: Entry) -> tuple[list[str], list[int]]:
     """Describes the packets that end with this step, and says where in its bytes headers begin.
 
-    The first header may be at a negative place, if `stream` has the beginning of its packet.
+    The first header has a negative place if its packet began in an earlier step and is now in `stream`.
     """
     words, headers = [], []
     begin = -len(stream)
@@ -215,7 +215,7 @@ def _coverage(plugin: ConformancePlugin) -> Iterator[str]:
 
 
 def _bases(cases: list[CaseResult]) -> Iterator[tuple[str, CaseResult, int]]:
-    """The functions of cases: name, first case, number of cases."""
+    """For each test function: its name, its first case, and the number of its cases."""
     for base in dict.fromkeys(each.base for each in cases):
         same = [each for each in cases if each.base == base]
         yield base, same[0], len(same)

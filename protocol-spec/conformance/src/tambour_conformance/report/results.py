@@ -9,7 +9,7 @@ from tambour_conformance import bundle
 from tambour_conformance.plugin import CaseResult, ConformancePlugin
 from tambour_conformance.verdict import Verdict
 
-#: From worst to best: the verdict of a requirement whose cases differ.
+#: The verdicts from worst to best. A requirement gets the worst verdict of its cases.
 SEVERITY = (
     Verdict.ERROR,
     Verdict.FAIL,
