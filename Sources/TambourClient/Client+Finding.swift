@@ -42,7 +42,7 @@ extension Client {
         let messages = result
         let found = try store.read { store in
             let reader = try Reader(store)
-            return try messages.map { try reader.found($0) }
+            return try messages.compactMap { try reader.found($0) }
         }
         return (found, next)
     }
@@ -85,10 +85,12 @@ extension Client {
 }
 
 extension Reader {
-    fileprivate func found(_ found: FoundMessage) throws -> Client.Found {
+    /// Returns nil for a message whose deletion is queued on this device.
+    fileprivate func found(_ found: FoundMessage) throws -> Client.Found? {
         let title = try chat(found.chatID)?.title ?? ""
         let context = Context(chat: found.chatID, title: title, readMark: 0)
         var overlays = try store.overlays(of: found.chatID)
+        if overlays.isDeleted(found.message.id) { return nil }
         return Client.Found(
             chat: found.chatID,
             chatTitle: title,

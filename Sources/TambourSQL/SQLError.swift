@@ -1,6 +1,7 @@
 /// A database error in terms common to both engines.
 ///
-/// Neither the message nor the SQL text contains a bound value, so both may be logged.
+/// Neither the message nor the SQL text contains a bound value, so both may be logged. An exception
+/// is a value that PostgreSQL cannot convert to the type of its parameter.
 public struct SQLError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The kinds of errors that callers distinguish.
     package enum Kind: String, Sendable {

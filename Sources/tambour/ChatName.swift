@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TambourClient
 import TambourProtocol
 
@@ -90,12 +91,14 @@ extension Client {
     /// Returns the chat that a name means. Queries the server about a phone number or name that
     /// this device does not know.
     ///
-    /// - Parameter seconds: The time limit for finding a name, at most `patience`; it does not
-    ///   limit the query for a phone number. 0 prevents both.
+    /// - Parameter seconds: The time limit of the query, for a name at most `patience`; 0 prevents
+    ///   the query.
     func chat(named name: String, within seconds: Int) async throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
         guard seconds > 0, let me = try me() else { return try chat(named: name) }
-        if ChatName.phone(name) != nil { return try await dialog(of: me, phone: name) }
+        if ChatName.phone(name) != nil {
+            return try await dialog(of: me, phone: name, within: seconds)
+        }
         let changes = changes()
         start()
         _ = await within(.seconds(min(seconds, Self.patience))) {
@@ -113,20 +116,39 @@ extension Client {
     /// Returns the dialog with the person that a name means. Queries the server about an unknown
     /// phone number.
     ///
-    /// - Parameter seconds: 0 prevents the query. Other values do not limit it.
+    /// - Parameter seconds: The time limit of the query; 0 prevents it.
     func dialog(named name: String, within seconds: Int) async throws -> ChatID {
         if let chat = try knownChat(named: name, isPerson: true) { return chat }
         if seconds > 0, ChatName.phone(name) != nil, let me = try me() {
-            return try await dialog(of: me, phone: name)
+            return try await dialog(of: me, phone: name, within: seconds)
         }
         throw Failure(
             "There is no contact “\(ChatName.plain(name))” on this device: `tambour people` lists the contacts; a phone number finds anybody"
         )
     }
 
-    private func dialog(of me: UserID, phone: String) async throws -> ChatID {
+    private func dialog(
+        of me: UserID,
+        phone: String,
+        within seconds: Int
+    ) async throws -> ChatID {
         start()
-        return .dialog(me, try await telling(nil) { try await find(phone: phone) }.id)
+        let answer = Mutex<Result<Person, ClientError>?>(nil)
+        let isAnswered = await within(.seconds(seconds)) {
+            do {
+                let person = try await self.find(phone: phone)
+                answer.withLock { $0 = .success(person) }
+            } catch {
+                answer.withLock { $0 = .failure(error) }
+            }
+            return true
+        }
+        guard isAnswered, let result = answer.withLock({ $0 }) else {
+            throw Failure(
+                "The server did not say within \(seconds) s who has the number \(phone). Try again, or wait longer with --wait."
+            )
+        }
+        return .dialog(me, try result.get().id)
     }
 
     /// - Parameter isPerson: Whether to ignore groups and channels.

@@ -252,7 +252,7 @@ extension Tambourd.Admin {
 
     struct Vacuum: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Writes the store anew: smaller, and without a byte of what was deleted.",
+            abstract: "Rewrites the store: smaller, and without a byte of what was deleted.",
             discussion: """
                 Everybody's commands wait meanwhile, about as long as copying the file takes, and the disk \
                 holds it twice more.

@@ -284,4 +284,19 @@ struct ChangeCommandTests {
             #expect(sent.errors.contains("One action waits for the server."), "\(sent.errors)")
         }
     }
+
+    @Test("a query for a phone number ends when --wait does")
+    func waitingForPhone() async throws {
+        try await withWorld { world in
+            world.stopServer()
+            for words in [
+                ["send", "+79990000777", "hello"], ["groups", "create", "G", "+79990000777"],
+            ] {
+                let outcome = try await world.device.run(words + ["--wait", "1"])
+                #expect(outcome.status == 1)
+                let reason = "The server did not say within 1 s who has the number"
+                #expect(outcome.errors.contains(reason), "\(outcome.errors)")
+            }
+        }
+    }
 }

@@ -99,7 +99,7 @@ package final class LocalStore: Sendable {
         switch (error as? DatabaseError)?.resultCode {
         case .SQLITE_FULL?: .store(reason: "\(path): the disk is full")
         case .SQLITE_NOTADB?, .SQLITE_CORRUPT?:
-            .store(reason: "\(path) is damaged; with the file moved away one can sign in anew")
+            .store(reason: "\(path) is damaged: move the file away and sign in again")
         default: .store(reason: "\(path): \(error)")
         }
     }

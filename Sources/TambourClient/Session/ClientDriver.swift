@@ -203,7 +203,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         private var current: ClientDriver? { driver?.ear === self ? driver : nil }
 
         func connectionOpened(_ connection: Connection) {
-            guard let current else { return connection.close(.local("nobody wants it any more")) }
+            guard let current else { return connection.close(.local("the client needs no connection")) }
             current.connection = connection
             current.core.connectionOpened()
         }

@@ -190,7 +190,7 @@ extension ClientCore {
         try tasks.change(tx) {
             try $0.refresh(
                 run,
-                error: "what was uploaded is not kept any more",
+                error: "the uploaded file is no longer kept",
                 nowMs: now,
                 random: random
             )

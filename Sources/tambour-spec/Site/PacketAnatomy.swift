@@ -217,7 +217,7 @@ struct PacketAnatomy {
         var isUnknown = false
         switch type {
         case .fields(let owner):
-            if let found = owner.fields.first(where: { $0.key == value.keyText }) {
+            if let found = owner.field(under: value.keyText) {
                 schema = self.schema(of: found.type)
                 field = FieldName(type: owner.name, key: found.key)
             } else {

@@ -197,7 +197,7 @@ extension Client {
 
     /// Returns the people that `names` mean. Queries the server about unknown phone numbers.
     ///
-    /// - Parameter seconds: 0 prevents the queries. Other values do not limit them.
+    /// - Parameter seconds: The time limit of each query; 0 prevents them.
     fileprivate func people(named names: [String], within seconds: Int) async throws -> [UserID] {
         guard let me = try me() else { return [] }
         var people: [UserID] = []

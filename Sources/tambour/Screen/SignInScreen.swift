@@ -318,10 +318,9 @@ final class SignInScreen: @unchecked Sendable {
                     return .success(try await body())
                 } catch ClientError.disconnected {
                     return .failure(Mishap(words: "\(server) closed the connection: try again"))
-                } catch let error as ClientError where error.isUnreachable {
-                    return .failure(Mishap(words: "\(error)"))
                 } catch {
-                    return .failure(Mishap(words: "\(error)", isRefusal: true))
+                    let isRefusal = (error as? ClientError)?.concernsInput ?? true
+                    return .failure(Mishap(words: "\(error)", isRefusal: isRefusal))
                 }
             }
             guard let patience else { return await group.next() ?? .failure(.cancelled) }
@@ -338,9 +337,12 @@ final class SignInScreen: @unchecked Sendable {
 }
 
 extension ClientError {
-    /// Whether the server could not be reached.
-    fileprivate var isUnreachable: Bool {
-        if case .unreachable = self { true } else { false }
+    /// Whether other input may help. Otherwise the user can send the same input again.
+    fileprivate var concernsInput: Bool {
+        switch self {
+        case .refused, .unreadable, .signedOut, .invalid: true
+        case .unreachable, .disconnected, .timedOut, .store, .cancelled: false
+        }
     }
 }
 
@@ -357,7 +359,7 @@ extension Client {
             }
             let name = try person(holder)?.name ?? "\(holder)"
             throw Failure(
-                "\(reason), \(name), who may be the same person before the server was set up anew: `--account NAME` keeps both, `tambour logout` erases what is held"
+                "\(reason), \(name), who may be the same person before the server was set up again: `--account NAME` keeps both, `tambour logout` erases what is held"
             )
         }
     }
