@@ -44,7 +44,7 @@ static inline void tambour_ssl_ctx_set_rules(SSL_CTX *context) {
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
 }
 
-// Neither a session id nor a ticket of TLS 1.2. The number of tickets of TLS 1.3 is set apart.
+// Turns tickets of TLS 1.2 off. `SSL_CTX_set_num_tickets` sets the number of TLS 1.3 tickets.
 static inline void tambour_ssl_ctx_no_tickets(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
 }

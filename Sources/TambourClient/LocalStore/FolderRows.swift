@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// The account's folders without queued changes. One of them is the folder that contains all chats.
+/// The account's folders as the server last sent them. One of them contains all chats.
 extension StoreTransaction {
     /// Stores folders and the order of all folders. Folders that are not in the order are deleted.
     func put(folders: [Folder], order: [Text]) throws {

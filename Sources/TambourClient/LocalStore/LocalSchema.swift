@@ -90,7 +90,7 @@ enum LocalSchema {
         }
     }
 
-    /// The folders without queued changes, in their order.
+    /// The folders as the server last sent them, in their order. Queued changes are not applied.
     private static let folders = """
         CREATE TABLE folder (
           id TEXT PRIMARY KEY,

@@ -70,7 +70,7 @@ struct AuthHandler: Sendable {
         let codeHash = Tokens.hash(code: code, request: token)
         try tx.createLoginCode(
             tokenHash: Tokens.hash(token),
-            // No code has an empty hash.
+            // The hash of a code is never empty, so no code matches a refused request.
             codeHash: admission == .refused ? [] : codeHash,
             phone: phone,
             user: user,

@@ -2528,7 +2528,8 @@ extension AuthVerifyEmailRequest: WireRequest {
     package static var opcode: Opcode { .authVerifyEmail }
 }
 
-/// Checks the code that was sent to an e-mail address. The address is stored by AUTH_SET_2FA.
+/// Checks the code that AUTH_VERIFY_EMAIL sent to an e-mail address. The account gets the address only with
+/// the later AUTH_SET_2FA.
 package struct AuthCheckEmailRequest: WirePayload, Hashable {
     /// From AUTH_CREATE_TRACK.
     package var trackID: String

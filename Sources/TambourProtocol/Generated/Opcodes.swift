@@ -143,7 +143,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let authValidateHint = Opcode(rawValue: 108)
     /// Sends a code to an e-mail address that can later restore a forgotten password.
     package static let authVerifyEmail = Opcode(rawValue: 109)
-    /// Checks the code that was sent to an e-mail address.
+    /// Checks the code that AUTH_VERIFY_EMAIL sent to an e-mail address.
     package static let authCheckEmail = Opcode(rawValue: 110)
     /// Ends a track: sets or changes the caller's password with its hint and e-mail address, or removes all
     /// of them.

@@ -459,7 +459,8 @@ extension StoredEntity {
         return (stored, EntityPlace(position: row.int(.place), id: id))
     }
 
-    /// Encodes each name with version, time and device, in the order of the names.
+    /// The stamps as MessagePack: a map from field name to version, time and device, sorted by
+    /// field name.
     fileprivate var encodedStamps: Bytes {
         FieldValue.encoded(
             stamps.mapValues { .list([.int($0.version), .int($0.modified), .int($0.device)]) }

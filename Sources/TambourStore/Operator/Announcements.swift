@@ -56,7 +56,7 @@ package struct Announcement: Sendable {
     package let text: Text
     /// Commit clock, Unix milliseconds.
     package let created: Int64
-    /// Users with ids up to this one are members of the channel.
+    /// The progress: users with ids up to this one have been added to the channel.
     package let upTo: UserID
     /// The post; nil until it is posted.
     package let message: MessageID?
@@ -111,7 +111,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Records that the users up to `user` are members of the announcement's channel.
+    /// Records that the users up to `user` have been added to the announcement's channel.
     package func setAnnounced(upTo user: UserID, _ announcement: Announcement) throws {
         writes += 1
         try store.announcements.setUpTo.run {

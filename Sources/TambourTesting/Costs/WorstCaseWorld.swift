@@ -184,7 +184,7 @@ package final class WorstCaseWorld {
 
     private struct StillConnected: Error {}
 
-    /// Lets the engine index all words, its background work after messages.
+    /// Indexes all pending words now. Otherwise the engine would do so during the measurement.
     private func settle() throws {
         try run { tx in
             while tx.hasWordsToIndex { try tx.indexWords() }

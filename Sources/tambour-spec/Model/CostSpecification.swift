@@ -24,7 +24,7 @@ struct CostEntry: Sendable {
     /// machine.
     enum Processor: String, CaseIterable, Sendable { case light, medium, heavy }
 
-    /// The receivers of pushes, in addition to the requesting session.
+    /// The users, besides possibly the requesting session, who receive the pushes of the request.
     enum Audience: String, CaseIterable, Sendable { case nobody, ownSessions, members, contacts }
 
     var bucket: String

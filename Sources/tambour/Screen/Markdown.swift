@@ -300,8 +300,8 @@ private struct MarkdownWriter {
         units = Array(text.utf16)
         self.escapes = escapes
         var kept: [MessageSpan] = []
-        // Outer spans come first. A span is kept only if each kept one ends before it or contains
-        // it.
+        // Outer spans come first. A span is kept only if every span kept so far ends before it
+        // starts, or contains it and is not code.
         for span in spans.sorted(by: {
             ($0.range.lowerBound, -$0.range.upperBound)
                 < ($1.range.lowerBound, -$1.range.upperBound)

@@ -52,7 +52,7 @@ extension ScreenController {
         }
     }
 
-    /// Sends the line and discards the draft with which the line began.
+    /// Sends the line and discards the stored draft of the chat.
     ///
     /// - Parameter sent: The contents of the line, restored if the message cannot be stored.
     func discardDraft(
