@@ -67,9 +67,12 @@ package struct AccountEraser: Sendable {
     package func step(of user: UserID, in tx: WriteTransaction) throws -> Bool {
         let end = try tx.reader.end(of: user)
         guard end.isErasing else { return false }
-        var budget = limits.erasedRowsPerStep
-        budget -= try tx.eraseRows(of: user, limit: budget)
-        guard budget > 0 else { return true }
+        var budget = Budget(
+            rows: limits.erasedRowsPerStep,
+            withdrawals: limits.erasedChatsPerStep
+        )
+        budget.rows -= try tx.eraseRows(of: user, limit: budget.rows)
+        guard budget.rows > 0 else { return true }
         var place = end.erasedUpTo
         let chats = try tx.flushedReader().chatsToErase(of: user, limit: limits.erasedChatsPerStep)
         for key in chats {
@@ -100,17 +103,31 @@ package struct AccountEraser: Sendable {
         }
     }
 
+    /// The work that a step may still do.
+    private struct Budget {
+        /// The number of rows to read.
+        var rows: Int
+        /// The number of reactions and votes to withdraw. Each of them is pushed to the members of
+        /// its chat, who may be many.
+        var withdrawals: Int
+
+        var mostWithdrawals: Int { min(rows, withdrawals) }
+
+        mutating func withdrew(_ count: Int) {
+            rows -= count
+            withdrawals -= count
+        }
+    }
+
     /// Erases a user from a chat that they are or were a member of.
     ///
-    /// - Parameters:
-    ///   - place: the last message that was already handled.
-    ///   - budget: the number of rows that may still be read.
+    /// - Parameter place: the last message that was already handled.
     /// - Returns: the place to continue from when the budget is spent; nil when nothing is left.
     private func erase(
         _ user: UserID,
         from chat: ChatState,
         after place: MessageID,
-        _ budget: inout Int,
+        _ budget: inout Budget,
         in tx: WriteTransaction
     ) throws -> MessageID? {
         let isMember = try chat.kind != .comments && tx.member(user, of: chat) != nil
@@ -118,37 +135,38 @@ package struct AccountEraser: Sendable {
         // members left.
         if chat.kind != .comments, chat.memberCount == (isMember ? 1 : 0) {
             if isMember { try tx.remove([user], from: chat) }
-            budget -= try tx.eraseDeserted(chat, limit: budget)
-            return budget > 0 ? nil : place
+            budget.rows -= try tx.eraseDeserted(chat, limit: budget.rows)
+            return budget.rows > 0 ? nil : place
         }
         var place = place
-        if let part = try tx.part(of: chat, after: place, limit: budget) {
+        if let part = try tx.part(of: chat, after: place, limit: budget.rows) {
             let deleted = try tx.remove(after: place, upTo: part.last, sentBy: user, in: chat)
             try tx.tellDeleted(deleted, in: chat, except: nil, limits: limits)
-            budget -= part.count
+            budget.rows -= part.count
             place = part.last
         }
-        if budget > 0 { budget -= try takeBackReactions(of: user, in: chat, limit: budget, tx) }
-        if budget > 0 { budget -= try takeBackVotes(of: user, in: chat, limit: budget, tx) }
-        guard budget > 0 else { return place }
+        guard budget.rows > 0, try takeBackReactions(of: user, in: chat, &budget, tx),
+            try takeBackVotes(of: user, in: chat, &budget, tx)
+        else { return place }
         // When the erasure ends, the search index must not contain any of the user's words.
         if try tx.refreshIndex(of: chat.key) { return place }
         if isMember { try leave(user, chat, in: tx) }
         return nil
     }
 
-    /// Withdraws the user's reactions to messages of one chat, at most `erasedChatsPerStep` of
-    /// them, because each withdrawal is pushed to the members, who may be many.
+    /// Withdraws the user's reactions to messages of one chat.
     ///
-    /// - Returns: the number of reacted messages that were handled; `limit` when more may be left.
+    /// - Returns: whether none is left.
     private func takeBackReactions(
         of user: UserID,
         in chat: ChatState,
-        limit: Int,
+        _ budget: inout Budget,
         _ tx: WriteTransaction
-    ) throws -> Int {
-        let most = min(limit, limits.erasedChatsPerStep)
+    ) throws -> Bool {
+        let most = budget.mostWithdrawals
+        guard most > 0 else { return false }
         let messages = try tx.messagesReactedTo(by: user, in: chat, limit: most)
+        budget.withdrew(messages.count)
         for id in messages {
             guard let record = try tx.record(id, in: chat),
                 let reaction = try tx.reader.reaction(of: user, to: record)
@@ -164,21 +182,22 @@ package struct AccountEraser: Sendable {
             try tx.setReaction(nil, of: user, to: record, in: chat, leaving: counters)
             try tx.tell(counters, of: record, in: chat, but: user)
         }
-        return messages.count < most ? messages.count : limit
+        return messages.count < most
     }
 
-    /// Withdraws the user's votes in the polls of one chat and pushes each poll. Handles at most
-    /// `erasedChatsPerStep` polls, for the same reason as with reactions.
+    /// Withdraws the user's votes in the polls of one chat.
     ///
-    /// - Returns: the number of polls that were handled; `limit` when more may be left.
+    /// - Returns: whether none is left.
     private func takeBackVotes(
         of user: UserID,
         in chat: ChatState,
-        limit: Int,
+        _ budget: inout Budget,
         _ tx: WriteTransaction
-    ) throws -> Int {
-        let most = min(limit, limits.erasedChatsPerStep)
+    ) throws -> Bool {
+        let most = budget.mostWithdrawals
+        guard most > 0 else { return false }
         let messages = try tx.messagesVotedIn(by: user, in: chat, limit: most)
+        budget.withdrew(messages.count)
         for id in messages {
             guard let record = try tx.record(id, in: chat), record.poll != nil else {
                 try tx.dropReactions(to: [id], in: chat)
@@ -188,7 +207,7 @@ package struct AccountEraser: Sendable {
             let changed = try tx.setChoices([], insteadOf: before, of: user, in: record, of: chat)
             try tx.tellPoll(of: changed, in: chat, but: user)
         }
-        return messages.count < most ? messages.count : limit
+        return messages.count < most
     }
 
     private func leave(_ user: UserID, _ chat: ChatState, in tx: WriteTransaction) throws {

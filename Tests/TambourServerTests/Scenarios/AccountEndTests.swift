@@ -356,6 +356,41 @@ struct AccountEndTests {
         }
     }
 
+    @Test("a step withdraws a few reactions in all chats together")
+    func reactionsInManyChats() throws {
+        let clock = ManualClock()
+        let limits = ["erasedChatsPerStep": 3]
+        try withPair(limits: limits, environment: clock.environment) { server, alice, bob, _ in
+            for number in 0..<2 {
+                let cid = Int64(10 * number + 10)
+                let group = try bob.createGroup("Group \(number)", with: [alice], cid: cid)
+                for place in 1...2 {
+                    let message = try bob.send("?", to: group, cid: cid + Int64(place)).message
+                    let reaction = NewReaction(id: "🔥")
+                    try alice.call(
+                        MsgReactionRequest(
+                            chatID: group,
+                            messageID: message.id,
+                            reaction: reaction
+                        )
+                    )
+                }
+            }
+            try alice.call(ProfileDeleteRequest(delete: true))
+            clock.advance(ms: week + 1000)
+            _ = try bob.takePushes()
+            // The first step removes the profile.
+            try server.step(2)
+            func withdrawn() throws -> Int {
+                try bob.takePushes().count { $0.opcode == .notifMsgReactionsChanged }
+            }
+            #expect(try withdrawn() == 3)
+            server.keepHouse()
+            #expect(try withdrawn() == 1)
+            #expect(try server.admin(.user("\(alice.userID)")).contains("erasure done"))
+        }
+    }
+
     @Test("goes a few messages a step where there are many, and on from wherever it was")
     func longChats() throws {
         let clock = ManualClock()
