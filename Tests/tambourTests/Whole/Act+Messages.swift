@@ -144,7 +144,12 @@ extension Act {
         },
         Act("pin a message", ["pin-message"]) { hand in
             try await hand.openSome()
-            if hand.select(where: { $0.message != nil }) != nil { hand.type("P") }
+            guard hand.select(where: { $0.message != nil }) != nil else { return }
+            hand.type("P")
+            // The pin must also go from devices that show the chat.
+            guard hand.chance(50) else { return }
+            await hand.device.waitForWishes()
+            await hand.command("unpin")
         },
         Act("unpin a message", ["/unpin"]) { hand in
             try await hand.openSome()

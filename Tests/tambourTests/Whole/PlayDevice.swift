@@ -296,6 +296,10 @@ extension ScreenController {
             let pairs = zip(chats, state.chats).filter { $0 != $1 }
             return "its list is old: \(chats.count) stored, \(state.chats.count) shown, \(pairs)"
         }
+        return staleHistory ?? staleDrawing
+    }
+
+    private var staleHistory: String? {
         guard let open = state.open else { return nil }
         let page = try? client.history(
             of: open,
@@ -308,5 +312,16 @@ extension ScreenController {
         }
         return page?.rows == state.rows && page?.isGapBefore == state.isGapBefore
             ? nil : "its messages are old"
+    }
+
+    /// Compares the screen, except the line of the status, with a drawing that reuses no layout.
+    private var staleDrawing: String? {
+        guard let display = display as? LookedAtDisplay else { return nil }
+        let (surface, _) = ScreenView(layouts: MessageLayouts()).draw(state, display.size)
+        let lines = (0..<surface.size.rows).map { surface.text(ofRow: $0) }
+        let pairs = zip(display.lines, lines).dropLast().enumerated()
+        guard let (row, (shown, drawn)) = pairs.first(where: { $0.element.0 != $0.element.1 })
+        else { return nil }
+        return "its line \(row) is drawn as “\(shown)” instead of “\(drawn)”"
     }
 }
