@@ -117,7 +117,7 @@ let package = Package(
         .target(
             name: "TambourClient",
             dependencies: [
-                "TambourFraming", "TambourNet", "TambourProtocol", "TambourQueues",
+                "TambourFraming", "TambourNet", "TambourProtocol", "TambourQueues", "TambourTLS",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -233,7 +233,8 @@ let package = Package(
         .testTarget(
             name: "TambourClientTests",
             dependencies: [
-                "TambourClient", "TambourFraming", "TambourProtocol", "TambourTesting",
+                "TambourClient", "TambourFraming", "TambourMessenger", "TambourProtocol",
+                "TambourServer", "TambourTLS", "TambourTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
@@ -241,7 +242,7 @@ let package = Package(
             name: "tambourTests",
             dependencies: [
                 "TambourClient", "TambourMessenger", "TambourProtocol", "TambourServer",
-                "TambourTesting", "TerminalKit", "tambour",
+                "TambourTLS", "TambourTesting", "TerminalKit", "tambour",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),

@@ -8,9 +8,14 @@ extension Client {
         try store.read { try $0.isSignedIn() }
     }
 
-    /// The server's address, `HOST:PORT`.
-    public func server() throws(ClientError) -> String? {
-        try store.read { try $0.value(of: .server) }
+    /// The server's address.
+    public func server() throws(ClientError) -> ServerAddress? {
+        try store.read { try $0.server() }
+    }
+
+    /// The servers that the account trusts at its address.
+    public func trust() throws(ClientError) -> ServerTrust {
+        try store.read { try $0.trust() }
     }
 
     /// Returns the pinned message of a chat as a quote; nil without one.

@@ -1,4 +1,3 @@
-import TambourNet
 public import TambourProtocol
 
 /// A messenger account on this device. It works from local storage, online or offline.
@@ -23,28 +22,26 @@ public final class Client: Sendable {
     ///
     /// - Parameters:
     ///   - path: the account's file, created if it does not exist. Its folder must exist.
-    ///   - server: `HOST:PORT`, which the file then stores; nil for the stored address.
-    /// - Throws: `ClientError.store`; `ClientError.invalid` when no server is known or the address
-    ///   is malformed.
+    ///   - server: a `ServerAddress` as text, which the file then stores; nil for the stored
+    ///     address.
+    ///   - trust: the servers to trust at an address with TLS, which the file then stores; nil for
+    ///     the stored trust. A new address starts with `ServerTrust.system`.
+    /// - Throws: `ClientError.store`; `ClientError.invalid` when no server is known, or when server
+    ///   or trust cannot be used. The file then keeps its server and its trust.
     public init(
         store path: String,
         server: String? = nil,
+        trust: ServerTrust? = nil,
         options: ClientOptions = ClientOptions()
     ) throws(ClientError) {
-        if let server {
-            do {
-                _ = try ListenAddress(server)
-            } catch {
-                throw .invalid(reason: "\(error)")
-            }
-        }
+        var address: ServerAddress?
+        if let server { address = try ServerAddress(server) }
+        let trust = trust?.withCertificatesOnly
+        if let address { try (trust ?? .system).check(at: address) }
+        // A stored address is checked when the client connects: the messages can be read anyway.
+        if address == nil, let trust { try trust.check() }
         let store = try LocalStore(path: path)
-        try store.write { tx in
-            if let server { try tx.set(.server, server) }
-            guard try tx.value(of: .server) as String? != nil else {
-                throw ClientError.invalid(reason: "no server is known: name one as HOST:PORT")
-            }
-        }
+        try store.write { tx in try tx.set(server: address, trust: trust) }
         let listeners = Listeners()
         self.store = store
         self.listeners = listeners
@@ -110,6 +107,13 @@ public final class Client: Sendable {
     public func pauseBeforeRetry() async -> Duration? {
         let pause = try? await driver.call { $0.pauseBeforeRetryMs }
         return pause.flatMap { $0 }.map { .milliseconds($0) }
+    }
+
+    /// Returns why the last attempt to connect failed; nil while the server accepts the client, and
+    /// before the end of the first attempt. The client tries again after a pause.
+    public func connectionFailure() async -> ConnectionFailure? {
+        let failure = try? await driver.call { $0.lastFailure }
+        return failure.flatMap { $0 }
     }
 
     // MARK: - Streams

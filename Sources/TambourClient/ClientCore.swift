@@ -114,10 +114,11 @@ package final class ClientCore {
             for overdue in self.wire.takeOverdue(nowMs: now) {
                 try overdue.answer(.failure(.timedOut), tx)
             }
+            let isSecuring = self.link.isSecuring
             let actions = self.link.tick(nowMs: now, random: self.environment.random())
             self.perform(actions)
             if actions.contains(.disconnect) {
-                try self.notGreeted(.noAnswer, tx)
+                try self.notGreeted(isSecuring ? .handshakeTimedOut : .noAnswer, tx)
                 try self.connectionLost(tx)
             }
         }
@@ -244,7 +245,7 @@ package final class ClientCore {
         let now: ConnectionState =
             switch link.phase {
             case .stopped: .stopped
-            case .waiting, .connecting: .connecting(attempt: max(link.attempts, 1))
+            case .waiting, .connecting, .securing: .connecting(attempt: max(link.attempts, 1))
             case .open: link.awaitsPerson ? .signedOut : .syncing
             case .live where life.isForeign: link.awaitsPerson ? .signedOut : .syncing
             case .live: .online

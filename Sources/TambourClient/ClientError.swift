@@ -5,7 +5,7 @@ public enum ClientError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The server refused the request. `code` is an error code of the protocol, such as
     /// `chat.not.found`; `text` is for the user.
     case refused(code: String, text: String, retryAfter: Duration? = nil)
-    /// No connection to the server at the address `server`, a `HOST:PORT`.
+    /// No connection to the server at the address `server`, the text of a `ServerAddress`.
     case unreachable(server: String, ConnectionFailure)
     /// The connection was lost before the reply. The server may have carried out the request.
     case disconnected

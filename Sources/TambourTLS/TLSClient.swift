@@ -4,17 +4,6 @@
     import Synchronization
     package import TambourNet
 
-    /// The servers that a client trusts.
-    package enum TLSTrust: Hashable, Sendable {
-        /// The authorities that the system trusts.
-        case system
-        /// The authorities of a file in PEM, instead of the system's authorities.
-        case authorities(String)
-        /// A public key, by the SHA-256 of its SubjectPublicKeyInfo. Neither the name nor the time
-        /// of the certificate counts.
-        case pinned([UInt8])
-    }
-
     /// The client's side of TLS: creates the layers of connections to servers.
     ///
     /// It keeps the newest session of each host, so that a new connection resumes it.
@@ -58,7 +47,10 @@
             }
             if isOld { tambour_ssl_ctx_set_max_version(context.pointer, TLS1_2_VERSION) }
             if let identity { try context.load(identity) }
-            SSL_CTX_set_verify(context.pointer, SSL_VERIFY_PEER, nil)
+            SSL_CTX_set_verify(context.pointer, SSL_VERIFY_PEER) { isAccepted, store in
+                if isAccepted == 0, let store { TLSLayer.of(store)?.noteRejection(by: store) }
+                return isAccepted
+            }
             switch trust {
             case .system:
                 guard SSL_CTX_set_default_verify_paths(context.pointer) == 1 else {
@@ -69,6 +61,7 @@
                 guard SSL_CTX_load_verify_locations(context.pointer, path, nil) == 1 else {
                     throw TLSError("\(path) has no certificates in PEM")
                 }
+            case .certificates(let pem): try context.trust(certificatesOf: pem)
             case .pinned: break
             }
             let this = Unmanaged.passUnretained(self).toOpaque()
@@ -101,11 +94,14 @@
         ///   - host: a DNS name, or an address without brackets; the certificate must be valid for
         ///     it.
         ///   - report: called at the end of the handshake, on the connection's lane.
+        ///   - refused: called at most once, before `report`: when the handshake fails, or when the
+        ///     server refuses the client after it. Not called when the server only disconnects.
         /// - Throws: for a host that no certificate can name. Without this check, OpenSSL would
         ///   accept any name.
         package func makeLayer(
             host: String,
-            report: @escaping @Sendable (TLSOutcome) -> Void
+            report: @escaping @Sendable (TLSOutcome) -> Void = { _ in },
+            refused: @escaping @Sendable (TLSRefusal) -> Void = { _ in }
         ) throws(TLSError) -> sending any ConnectionLayer {
             let ssl = context.makeSSL()
             SSL_set_connect_state(ssl)
@@ -127,7 +123,7 @@
             if let session = sessions.withLock({ $0[host] }) {
                 SSL_set_session(ssl, session.pointer)
             }
-            let layer = TLSLayer(ssl, owner: self, host: host, report: report)
+            let layer = TLSLayer(ssl, owner: self, host: host, report: report, refused: refused)
             SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(layer).toOpaque())
             return layer
         }
@@ -160,6 +156,7 @@
                 return true
             }
             X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_UNTRUSTED)
+            TLSLayer.of(store)?.noteOtherKey(in: store)
             return false
         }
 
@@ -172,7 +169,7 @@
             }
         }
 
-        private static func digest(ofKeyOf certificate: OpaquePointer) -> [UInt8] {
+        static func digest(ofKeyOf certificate: OpaquePointer) -> [UInt8] {
             var encoded: UnsafeMutablePointer<UInt8>?
             let count = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &encoded)
             defer { tambour_free(encoded) }
@@ -185,6 +182,23 @@
         private static func isAddress(_ host: String) -> Bool {
             var bytes = in6_addr()
             return inet_pton(AF_INET, host, &bytes) == 1 || inet_pton(AF_INET6, host, &bytes) == 1
+        }
+    }
+#else
+    package import TambourNet
+
+    /// Stands for TLS in a build without it. It cannot be created.
+    package final class TLSClient: Sendable {
+        package init(_ trust: TLSTrust) throws(TLSError) {
+            throw TLSError("this program was built without TLS; build it with: --traits TLS")
+        }
+
+        package func makeLayer(
+            host: String,
+            report: @escaping @Sendable (TLSOutcome) -> Void = { _ in },
+            refused: @escaping @Sendable (TLSRefusal) -> Void = { _ in }
+        ) throws(TLSError) -> sending any ConnectionLayer {
+            preconditionFailure("there is no TLS in this build")
         }
     }
 #endif

@@ -79,14 +79,56 @@
             guard let certificate = SSL_CTX_get0_certificate(pointer) else {
                 throw TLSError("\(path) has no certificate")
             }
+            return TLSCertificate(
+                path: path,
+                names: Self.names(of: certificate),
+                expires: Self.seconds(X509_get0_notAfter(certificate))
+            )
+        }
+
+        /// Returns the DNS names of a certificate, in lower case.
+        static func names(of certificate: OpaquePointer, most: Int = .max) -> [String] {
             var names: [String] = []
-            while let name = tambour_x509_dns_name(certificate, Int32(names.count)) {
+            while names.count < most,
+                let name = tambour_x509_dns_name(certificate, Int32(names.count))
+            {
                 names.append(String(cString: name).lowercased())
                 tambour_free(name)
             }
-            var time = tm()
-            ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time)
-            return TLSCertificate(path: path, names: names, expires: Int64(timegm(&time)))
+            return names
+        }
+
+        /// Returns a time of OpenSSL in seconds since 1970.
+        static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64 {
+            var parts = tm()
+            ASN1_TIME_to_tm(time, &parts)
+            return Int64(timegm(&parts))
+        }
+
+        /// Trusts the certificates of a text in PEM.
+        ///
+        /// - Throws: for a text with a broken certificate, or without any.
+        func trust(certificatesOf pem: String) throws(TLSError) {
+            let store = SSL_CTX_get_cert_store(pointer)
+            X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
+            let text = BIO_new(BIO_s_mem())
+            defer { BIO_free(text) }
+            let bytes = Array(pem.utf8)
+            guard BIO_write(text, bytes, Int32(clamping: bytes.count)) == bytes.count else {
+                throw TLSError("there is no certificate in PEM")
+            }
+            ERR_clear_error()
+            var count = 0
+            while let certificate = PEM_read_bio_X509(text, nil, nil, nil) {
+                X509_STORE_add_cert(store, certificate)
+                X509_free(certificate)
+                count += 1
+            }
+            // At the end of the text there is no further certificate.
+            let isBroken = ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE
+            ERR_clear_error()
+            if isBroken { throw TLSError("a certificate in PEM is broken") }
+            if count == 0 { throw TLSError("there is no certificate in PEM") }
         }
 
         static func checkReadable(_ path: String) throws(TLSError) {

@@ -21,12 +21,15 @@
         private static let maxControlMessages = 64
 
         let ssl: OpaquePointer
-        private let pipe = TLSPipe()
+        let pipe = TLSPipe()
         /// Retained, because OpenSSL's callbacks have unretained pointers to it and its contexts.
         private let owner: AnyObject
         /// The server's name, as the user typed it; empty on the server's side.
         let host: String
         private let report: @Sendable (TLSOutcome) -> Void
+        private let refused: @Sendable (TLSRefusal) -> Void
+        /// What the client rejects in the server's certificate.
+        var rejection: TLSRefusal?
         private var state = State.opening
         private var hasBegun = false
         /// The bytes to send after the handshake. After an incomplete handshake message, new bytes
@@ -38,12 +41,14 @@
             _ ssl: OpaquePointer,
             owner: AnyObject,
             host: String = "",
-            report: @escaping @Sendable (TLSOutcome) -> Void
+            report: @escaping @Sendable (TLSOutcome) -> Void,
+            refused: @escaping @Sendable (TLSRefusal) -> Void = { _ in }
         ) {
             self.ssl = ssl
             self.owner = owner
             self.host = host
             self.report = report
+            self.refused = refused
             pipe.attach(to: ssl)
         }
 
@@ -149,6 +154,7 @@
             if SSL_get_error(ssl, result) != SSL_ERROR_WANT_READ {
                 let (failure, reason) = TLSFailure.ofQueue(SSL_get_verify_result(ssl))
                 state = .closed
+                refused(refusal(failure, reason))
                 report(.failed(failure, reason: reason))
                 end = .failed("TLS handshake: \(reason)")
             }
@@ -191,10 +197,21 @@
                 switch SSL_get_error(ssl, result) {
                 case SSL_ERROR_WANT_READ: return .moreLater
                 case SSL_ERROR_ZERO_RETURN: return .closed
-                default: return .failed("TLS: \(TLSFailure.ofQueue(0).reason)")
+                default: return .failed("TLS: \(broken())")
                 }
             }
             return nil
+        }
+
+        /// Reports a refusal by the server, which in TLS 1.3 may follow the client's handshake.
+        ///
+        /// - Returns: the reason for the log.
+        private func broken() -> String {
+            let (failure, reason) = TLSFailure.ofQueue(0)
+            if case .certificateRequired = refusal(failure, reason) {
+                refused(.certificateRequired)
+            }
+            return reason
         }
 
         private func writeHeld() {

@@ -12,6 +12,8 @@
         /// The number of received handshake messages and sent alerts. They cost processor time and
         /// may cause answers, but contain no plain text.
         var controlMessages = 0
+        /// Whether the peer has requested a certificate of this side.
+        private(set) var wasAskedForCertificate = false
 
         /// `nonisolated(unsafe)`: never changed after its initialization.
         private nonisolated(unsafe) static let method: OpaquePointer = {
@@ -45,10 +47,16 @@
             SSL_set_bio(ssl, bio, bio)
             tambour_ssl_set_message_callback(
                 ssl,
-                { isSent, _, type, _, _, _, pipe in
+                { isSent, _, type, message, count, _, pipe in
                     guard let pipe, type == (isSent == 0 ? SSL3_RT_HANDSHAKE : SSL3_RT_ALERT)
                     else { return }
-                    Unmanaged<TLSPipe>.fromOpaque(pipe).takeUnretainedValue().controlMessages += 1
+                    let this = Unmanaged<TLSPipe>.fromOpaque(pipe).takeUnretainedValue()
+                    this.controlMessages += 1
+                    guard isSent == 0, count > 0, let message else { return }
+                    // The first byte is the type of the handshake message.
+                    if message.load(as: UInt8.self) == UInt8(SSL3_MT_CERTIFICATE_REQUEST) {
+                        this.wasAskedForCertificate = true
+                    }
                 },
                 Unmanaged.passUnretained(self).toOpaque()
             )

@@ -75,7 +75,7 @@ struct AccountOptions: ParsableArguments {
     /// Returns the server and the phone of the account's last sign-in.
     func lastSignIn() async throws -> (server: String?, phone: String?) {
         guard let client = try knownClient() else { return (nil, nil) }
-        let known = (try client.server(), try client.phone())
+        let known = (try client.server()?.description, try client.phone())
         await client.stop()
         return known
     }
@@ -92,9 +92,15 @@ struct AccountOptions: ParsableArguments {
 
     /// Creates the account's client without connecting.
     ///
-    /// - Parameter server: The server to sign in to. The account's file is created if it is
-    ///   missing. nil opens an account that is already on this device.
-    func client(server: String? = nil, tapsFrames: Bool = false) throws -> Client {
+    /// - Parameters:
+    ///   - server: The server to sign in to. The account's file is created if it is missing. nil
+    ///     opens an account that is already on this device.
+    ///   - trust: The servers to trust; nil for the trust that the account remembers.
+    func client(
+        server: String? = nil,
+        trust: ServerTrust? = nil,
+        tapsFrames: Bool = false
+    ) throws -> Client {
         var options = ClientOptions()
         options.appName = "tambour"
         options.appVersion = productVersion
@@ -105,12 +111,12 @@ struct AccountOptions: ParsableArguments {
         options.locale = Locale.current.language.languageCode?.identifier ?? ""
         if server != nil { try folders.createAccountsFolder() }
         let file = folders.file(ofAccount: try name())
-        return try Client(store: file, server: server, options: options)
+        return try Client(store: file, server: server, trust: trust, options: options)
     }
 
     /// The message shown when the server has signed the device out.
     static let signedOut =
-        "The server has signed this device out. `tambour login HOST:PORT PHONE` signs in again."
+        "The server has signed this device out. `tambour login SERVER PHONE` signs in again."
 
     /// Returns the client of an account stored on this device.
     ///
@@ -136,7 +142,7 @@ struct AccountOptions: ParsableArguments {
         let name = try name()
         let others = folders.accountNames.filter { $0 != name }
         let option = account == nil ? "" : " --account \(name)"
-        let next = "`tambour login\(option) HOST:PORT PHONE` signs in"
+        let next = "`tambour login\(option) SERVER PHONE` signs in"
         if try exists() {
             let rest = others.isEmpty ? "" : " Other accounts on this device: \(others.quoted)."
             return "Nobody is signed in to the account “\(name)”: \(next).\(rest)"

@@ -23,7 +23,7 @@ struct Tambour: AsyncParsableCommand {
               64  wrong usage
 
             EXAMPLES
-              tambour login chat.example.org:7770 +79990000001
+              tambour login chat.example.org +79990000001
               tambour send +79990000002 "Hello, this is Alice"
               tambour history Bob -n 20
               make test 2>&1 | tambour send Bob --lines
@@ -37,6 +37,8 @@ struct Tambour: AsyncParsableCommand {
               XDG_RUNTIME_DIR  the folder of the text while the editor is open
               VISUAL, EDITOR   the editor that Alt-e opens on the screen
               BROWSER          the program that opens links
+              SSL_CERT_FILE, SSL_CERT_DIR
+                               the authorities of the system, for servers with TLS
               NO_COLOR         any text switches colours off
               TERM, COLORTERM  what the terminal can show; TERM=dumb: no colours
               COLUMNS          the width of the help
@@ -50,7 +52,7 @@ struct Tambour: AsyncParsableCommand {
                                accounts is used as long as this one does not exist
             """,
         version: productVersion,
-        subcommands: [Open.self, LogIn.self, LogOut.self, Invite.self],
+        subcommands: [Open.self, LogIn.self, LogOut.self, ServerCommand.self, Invite.self],
         groupedSubcommands: [
             CommandGroup(
                 name: "Message",
@@ -91,7 +93,7 @@ struct Tambour: AsyncParsableCommand {
             }
         } catch let error as ClientError {
             // The description may contain text from the server.
-            exit(withError: Failure(error.description))
+            exit(withError: Failure(error.words))
         } catch {
             exit(withError: error)
         }

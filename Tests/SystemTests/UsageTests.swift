@@ -62,7 +62,7 @@ struct UsageTests {
                 environment: environment
             )
             #expect(outcome.status == (words == ["keys"] ? 0 : 1), "\(words)")
-            if words != ["keys"] { #expect(outcome.errors.contains("tambour login HOST:PORT")) }
+            if words != ["keys"] { #expect(outcome.errors.contains("tambour login SERVER")) }
         }
         #expect(try FileManager.default.contentsOfDirectory(atPath: home).isEmpty)
     }

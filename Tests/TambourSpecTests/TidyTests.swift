@@ -35,7 +35,7 @@ struct TidyTests {
             "Dispatch", "Glibc", "Logging", "Synchronization",
         ],
         "TambourClient": [
-            "TambourFraming", "TambourNet", "TambourProtocol", "TambourQueues",
+            "TambourFraming", "TambourNet", "TambourProtocol", "TambourQueues", "TambourTLS",
             "Dispatch", "Foundation", "GRDB", "Glibc", "Synchronization",
         ],
         "TerminalKit": ["CQRencode", "CWidth", "Dispatch", "Glibc"],

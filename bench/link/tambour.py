@@ -59,10 +59,10 @@ class Tambour:
         users = [line.split() for line in made.stdout.splitlines()]
         users = [words for words in users if len(words) == 3]
         me = users[0]
-        self._must(self.link.server, "me", "login", f"{SERVER}:{PORT}", "--token", text=me[2] + "\n")
+        self._must(self.link.server, "me", "login", f"tcp://{SERVER}:{PORT}", "--token", text=me[2] + "\n")
         for index, (_, user, token) in enumerate(users[1:]):
             account = f"friend{index}"
-            login = (f"{SERVER}:{PORT}", "--token")
+            login = (f"tcp://{SERVER}:{PORT}", "--token")
             self._must(self.link.server, account, "login", *login, text=token + "\n")
             self._must(self.link.server, account, "send", me[0], "good morning")
         self.friend_phone, self.phone = users[1][0], me[0]

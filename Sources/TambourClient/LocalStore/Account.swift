@@ -5,8 +5,11 @@ import TambourProtocol
 extension StoreTransaction {
     /// The names of the settings; one value per account.
     enum Setting: String {
-        /// `HOST:PORT` of the server.
+        /// The server's address with its scheme, as `ServerAddress` writes it.
         case server
+        /// The servers that the account trusts, as `ServerTrust` writes it; absent for the system's
+        /// authorities.
+        case trust
         /// Identifies this installation to the server permanently. The `cid` of a message is unique
         /// within the installation.
         case device
@@ -48,6 +51,28 @@ extension StoreTransaction {
         )
     }
 
+    /// Stores the server, and the servers to trust at its address.
+    ///
+    /// - Parameters:
+    ///   - server: nil for the stored address.
+    ///   - trust: nil for the stored trust, which another address does not keep.
+    /// - Throws: `ClientError.invalid` when no server is known, or when trust is chosen for an
+    ///   address without TLS.
+    func set(server: ServerAddress?, trust: ServerTrust?) throws {
+        if let server, (try? self.server()) != server {
+            try set(.server, server.description)
+            try set(.trust, nil)
+        }
+        guard let server = try self.server() else {
+            throw ClientError.invalid(
+                reason: "no server is known: name one, such as chat.example.org"
+            )
+        }
+        guard let trust else { return }
+        try trust.check(at: server)
+        try set(.trust, trust.stored)
+    }
+
     /// Returns the id of this installation, and creates it on the first call.
     func deviceID(random: () -> UInt64) throws -> String {
         if let known: String = try value(of: .device) { return known }
@@ -63,11 +88,11 @@ extension StoreTransaction {
         return last + 1
     }
 
-    /// Deletes everything except the server's address and the installation id.
+    /// Deletes everything except the server's address, the trust in it, and the installation id.
     func signOut() throws {
         try execute(
-            "DELETE FROM setting WHERE name NOT IN (?, ?)",
-            [Setting.server.rawValue, Setting.device.rawValue]
+            "DELETE FROM setting WHERE name NOT IN (?, ?, ?)",
+            [Setting.server.rawValue, Setting.trust.rawValue, Setting.device.rawValue]
         )
         for table in [
             "sync_range", "person", "chat", "message", "history_chunk", "history_tomb", "draft",
@@ -88,6 +113,17 @@ extension StoreReading {
     ) throws -> Value? {
         try row("SELECT value FROM setting WHERE name = ?", [setting.rawValue])?[0]
     }
+
+    /// The address of the server; nil if none is stored.
+    ///
+    /// - Throws: `ClientError.invalid` for an address that a newer version has stored.
+    func server() throws -> ServerAddress? {
+        let text: String? = try value(of: .server)
+        return try text.map { try ServerAddress($0) }
+    }
+
+    /// The servers that the account trusts.
+    func trust() throws -> ServerTrust { ServerTrust(stored: try value(of: .trust)) }
 
     /// Whether the store holds a token.
     func isSignedIn() throws -> Bool { try value(of: .token) as String? != nil }

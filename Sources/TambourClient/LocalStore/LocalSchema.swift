@@ -22,8 +22,15 @@ enum LocalSchema {
         }
         migrator.registerMigration("folders") { try $0.execute(sql: folders) }
         migrator.registerMigration("comments") { try $0.execute(sql: comments) }
+        migrator.registerMigration("server schemes") { try $0.execute(sql: serverSchemes) }
         return migrator
     }()
+
+    /// Earlier versions knew no TLS and stored `HOST:PORT`. Without a scheme this could mean TLS now.
+    private static let serverSchemes = """
+        UPDATE setting SET value = 'tcp://' || value
+        WHERE name = 'server' AND instr(value, '://') = 0;
+        """
 
     /// Adds the column for the message of the same chat that a message answers.
     private static let threads = """

@@ -3,6 +3,11 @@ import TambourProtocol
 
 /// The lifecycle of the connection.
 extension ClientCore {
+    /// Handles the beginning of a TLS handshake on the requested connection.
+    package func connectionAccepted() {
+        run { _ in self.link.accepted(nowMs: self.environment.nowMs()) }
+    }
+
     /// Handles the opening of the requested connection.
     package func connectionOpened() {
         run { tx in
@@ -77,6 +82,11 @@ extension ClientCore {
         greeting.failed(.unreachable(server: try tx.value(of: .server) ?? "", failure))
     }
 
+    /// The reason why the last attempt to connect failed; nil if it did not, or none has ended.
+    package var lastFailure: ConnectionFailure? {
+        if case .unreachable(_, let failure)? = greeting.error { failure } else { nil }
+    }
+
     /// Discards the state of the connection.
     func forgetConnection() {
         greeting.end()
@@ -99,10 +109,10 @@ extension ClientCore {
             switch action {
             case .connect:
                 whenCommitted { [self] in
-                    guard
-                        let server = try? store.read({ try $0.value(of: .server) as String? })
+                    guard let stored = try? store.read({ try ($0.server(), $0.trust()) }),
+                        let server = stored.0
                     else { return }
-                    host.connect(to: server)
+                    host.connect(to: server, trusting: stored.1)
                 }
             case .disconnect: host.disconnect()
             case .ping: call(PingRequest()) { _, _ in }

@@ -4,6 +4,7 @@ import Synchronization
 import TambourNet
 import TambourProtocol
 import TambourQueues
+import TambourTLS
 
 /// Drives a core with a real network and a real clock, on one lane.
 ///
@@ -15,6 +16,8 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
     private var connection: Connection?
     private var ear: Ear?
     private var dialing: Dialer.Attempt?
+    /// Kept over reconnects, so that they resume the TLS session.
+    private var secure: (client: TLSClient, trust: ServerTrust)?
     private var timer: TimerToken?
     private let lock: StoreLock
     private let photos: PhotoWorker
@@ -115,18 +118,20 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
 
     // MARK: - ClientHost
 
-    func connect(to server: String) {
+    func connect(to server: ServerAddress, trusting trust: ServerTrust) {
         disconnect()
         dialing = Dialer.connect(to: server) { [self] socket, attempt in
             lane.queue.async { [self] in
-                lane.round { dialed(socket, attempt) }
+                lane.round { dialed(socket, attempt, server, trust) }
             }
         }
     }
 
     private func dialed(
         _ result: Result<Int32, ConnectionFailure>,
-        _ attempt: Dialer.Attempt
+        _ attempt: Dialer.Attempt,
+        _ server: ServerAddress,
+        _ trust: ServerTrust
     ) {
         guard dialing === attempt else {
             if case .success(let socket) = result { close(socket) }
@@ -139,9 +144,33 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         } catch {
             return core.connectionClosed(error)
         }
-        let ear = Ear(self)
-        self.ear = ear
-        lane.adopt(fileDescriptor: socket, peer: "server", delegate: ear)
+        let ear = Ear(self, isSecure: server.scheme == .tls)
+        do {
+            let layers = try layers(server, trust, ear)
+            self.ear = ear
+            lane.adopt(fileDescriptor: socket, peer: "server", layers: layers, delegate: ear)
+        } catch {
+            close(socket)
+            core.connectionClosed(.tlsUnavailable(reason: "\(error)"))
+        }
+    }
+
+    /// Creates the layers between the socket and the ear.
+    private func layers(
+        _ server: ServerAddress,
+        _ trust: ServerTrust,
+        _ ear: Ear
+    ) throws(TLSError) -> sending [any ConnectionLayer] {
+        guard server.scheme == .tls else { return [] }
+        if secure?.trust != trust { secure = (try TLSClient(trust.forTLS), trust) }
+        guard let client = secure?.client else { return [] }
+        let layer = try client.makeLayer(
+            host: server.name,
+            refused: { [weak ear] refusal in
+                ear?.refusal = refusal
+            }
+        )
+        return [layer]
     }
 
     func disconnect() {
@@ -197,14 +226,33 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
     /// `@unchecked Sendable`: used on the lane only; `adopt` hands it to the lane.
     private final class Ear: ConnectionDelegate, @unchecked Sendable {
         private weak var driver: ClientDriver?
+        private let isSecure: Bool
+        /// Whether the core knows the connection.
+        private var isOpen = false
+        /// Why the client has not accepted the server, or the server has not accepted the client.
+        var refusal: TLSRefusal?
 
-        init(_ driver: ClientDriver) { self.driver = driver }
+        init(_ driver: ClientDriver, isSecure: Bool) {
+            self.driver = driver
+            self.isSecure = isSecure
+        }
 
         private var current: ClientDriver? { driver?.ear === self ? driver : nil }
 
         func connectionOpened(_ connection: Connection) {
             guard let current else { return connection.close(.local("the client needs no connection")) }
             current.connection = connection
+            if isSecure {
+                current.core.connectionAccepted()
+            } else {
+                isOpen = true
+                current.core.connectionOpened()
+            }
+        }
+
+        func connectionLayersOpened(_ connection: Connection) {
+            guard let current else { return }
+            isOpen = true
             current.core.connectionOpened()
         }
 
@@ -217,7 +265,13 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
             guard let current else { return }
             current.connection = nil
             current.ear = nil
-            current.core.connectionClosed()
+            current.core.connectionClosed(failure)
+        }
+
+        /// The reason that the core cannot know.
+        private var failure: ConnectionFailure? {
+            if let refusal { return ConnectionFailure(refusal) }
+            return isOpen ? nil : .closedDuringHandshake
         }
     }
 }

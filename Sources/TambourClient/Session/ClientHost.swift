@@ -4,7 +4,10 @@ public import TambourProtocol
 /// the core.
 package protocol ClientHost: AnyObject {
     /// Opens a connection, and reports the result with `connectionOpened` or `connectionClosed`.
-    func connect(to server: String)
+    ///
+    /// A connection with TLS is open after the handshake. When the server has accepted it and the
+    /// handshake begins, the host calls `connectionAccepted`.
+    func connect(to server: ServerAddress, trusting trust: ServerTrust)
 
     /// Closes the connection, or stops opening one. The core then receives no events of this
     /// connection.

@@ -1,7 +1,6 @@
 import Dispatch
 import Glibc
 import Synchronization
-import TambourNet
 
 /// Opens TCP connections off the lane. Looks up names and tries their addresses in turn.
 enum Dialer {
@@ -17,12 +16,12 @@ enum Dialer {
         var wasGivenUp: Bool { isGivenUp.withLock { $0 } }
     }
 
-    /// Connects to `HOST:PORT`.
+    /// Connects to a server, without TLS.
     ///
     /// - Parameter completion: called once, on any queue, with a connected socket or the failure.
     ///   The caller must close the socket. Not called after the attempt was given up.
     static func connect(
-        to server: String,
+        to server: ServerAddress,
         completion:
             @escaping @Sendable (_ socket: Result<Int32, ConnectionFailure>, _ attempt: Attempt) ->
             Void
@@ -40,15 +39,17 @@ enum Dialer {
     }
 
     private static func open(
-        _ server: String,
+        _ server: ServerAddress,
         _ attempt: Attempt
     ) throws(ConnectionFailure) -> Int32 {
-        guard let address = try? ListenAddress(server) else { throw .unknownHost }
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        hints.ai_flags = AI_ADDRCONFIG
         var found: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(address.host, "\(address.port)", &hints, &found) == 0 else {
+        let isLocal = server.isLocalName
+        if !isLocal { hints.ai_flags = AI_ADDRCONFIG }
+        // Without a name, the addresses are those of this machine.
+        let host: String? = isLocal ? nil : server.host
+        guard getaddrinfo(host, "\(server.port)", &hints, &found) == 0 else {
             throw .unknownHost
         }
         defer { freeaddrinfo(found) }

@@ -4,6 +4,9 @@ import TambourProtocol
 package struct LinkPolicy: Sendable {
     /// The time limit for opening a connection.
     package var connectTimeoutMs: Int64 = 15_000
+    /// The time limit for the TLS handshake on an accepted connection. A lost packet on a slow
+    /// network costs several seconds.
+    package var handshakeTimeoutMs: Int64 = 15_000
     /// The time limit for a login on an open connection.
     package var loginTimeoutMs: Int64 = 30_000
     /// The idle time before the client sends a PING. Servers close a connection after five idle
@@ -35,6 +38,8 @@ package struct LinkStateMachine: Sendable {
         /// Pausing after a failure.
         case waiting(untilMs: Int64)
         case connecting(sinceMs: Int64)
+        /// The server has accepted the connection, and the TLS handshake is in progress.
+        case securing(sinceMs: Int64)
         /// Connected, but not logged in yet.
         case open(sinceMs: Int64)
         /// Logged in.
@@ -70,9 +75,14 @@ package struct LinkStateMachine: Sendable {
 
     package var isConnected: Bool {
         switch phase {
-        case .stopped, .waiting, .connecting: false
+        case .stopped, .waiting, .connecting, .securing: false
         case .open, .live: true
         }
+    }
+
+    /// Whether the TLS handshake is in progress.
+    package var isSecuring: Bool {
+        if case .securing = phase { true } else { false }
     }
 
     /// The time when `tick` is due; nil when no timer is set.
@@ -81,6 +91,7 @@ package struct LinkStateMachine: Sendable {
         case .stopped: nil
         case .waiting(let until): until
         case .connecting(let since): since + policy.connectTimeoutMs
+        case .securing(let since): since + policy.handshakeTimeoutMs
         case .open(let since):
             awaitsPerson ? keepAliveDueMs : since + policy.loginTimeoutMs
         case .live: keepAliveDueMs
@@ -101,15 +112,24 @@ package struct LinkStateMachine: Sendable {
         defer { phase = .stopped }
         switch phase {
         case .stopped, .waiting: return []
-        case .connecting, .open, .live: return [.disconnect]
+        case .connecting, .securing, .open, .live: return [.disconnect]
         }
+    }
+
+    /// Records that the server has accepted the connection, and the TLS handshake begins.
+    package mutating func accepted(nowMs: Int64) {
+        guard case .connecting = phase else { return }
+        phase = .securing(sinceMs: nowMs)
     }
 
     /// Records that the connection is open.
     package mutating func opened(nowMs: Int64) {
-        guard case .connecting = phase else { return }
-        phase = .open(sinceMs: nowMs)
-        heard(nowMs: nowMs)
+        switch phase {
+        case .connecting, .securing:
+            phase = .open(sinceMs: nowMs)
+            heard(nowMs: nowMs)
+        case .stopped, .waiting, .open, .live: break
+        }
     }
 
     /// Records that the account is logged in.
@@ -150,7 +170,7 @@ package struct LinkStateMachine: Sendable {
     /// Handles a change of network: ends a pause after a failure, or tests the existing connection.
     package mutating func networkChanged(nowMs: Int64) -> [Action] {
         switch phase {
-        case .stopped, .connecting: return []
+        case .stopped, .connecting, .securing: return []
         case .waiting:
             failures = 0
             return restUntilMs <= nowMs ? connect(nowMs) : []
@@ -175,7 +195,7 @@ package struct LinkStateMachine: Sendable {
         switch phase {
         case .stopped: return []
         case .waiting: return connect(nowMs)
-        case .connecting: return giveUp(nowMs, random)
+        case .connecting, .securing: return giveUp(nowMs, random)
         case .open where !awaitsPerson: return giveUp(nowMs, random)
         case .open, .live:
             if answerDueMs != nil { return giveUp(nowMs, random) }

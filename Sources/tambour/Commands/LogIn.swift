@@ -10,17 +10,24 @@ struct LogIn: AsyncParsableCommand {
             The login code, the name of a new user and a password are asked for on the terminal, or read from the standard input, one \
             line each. A new --account creates an account on this device.
 
+            A server without a scheme means tls://, except a loopback address, which means tcp://. An address with tcp:// is not \
+            encrypted. Without a port, tls:// means \(ServerAddress.Scheme.tls.defaultPort) and tcp:// means \
+            \(ServerAddress.Scheme.tcp.defaultPort).
+
             EXAMPLES
-              tambour login chat.example.org:7770 +79990000001
-              tambour login --account work chat.example.org:7770 +79990000002
-              tambour login chat.example.org:7770 --qr
-              tambour login chat.example.org:7770 --token < token.txt
+              tambour login chat.example.org +79990000001
+              tambour login --account work tls://chat.example.org:7443 +79990000002
+              tambour login tls://localhost:7443 --ca ca.pem +79990000001
+              tambour login tcp://192.168.1.10:7770 --qr
+              tambour login 127.0.0.1:7770 --token < token.txt
             """
     )
 
     @OptionGroup var account: AccountOptions
 
-    @Argument(help: "The server, such as chat.example.org:7770.")
+    @OptionGroup var trust: TrustOptions
+
+    @Argument(help: "The server: tls://HOST, tls://HOST:PORT or tcp://HOST:PORT.")
     var server: String
 
     @Argument(help: "The phone number: digits, with or without a plus.")
@@ -39,6 +46,7 @@ struct LogIn: AsyncParsableCommand {
         if [token, qr, phone != nil].count(where: \.self) != 1 {
             throw ValidationError("Give the phone number to sign in with, --qr or --token.")
         }
+        _ = try server.serverAddress()
     }
 
     func run() async throws {
@@ -48,10 +56,11 @@ struct LogIn: AsyncParsableCommand {
                 "The account “\(try account.name())” is signed in already. `tambour logout` signs it out and erases its data; `--account NAME` signs in to another account."
             )
         }
+        let trust = try trust.chosen()
         if try !account.exists() {
             remark(printable("Creating the account “\(try account.name())” on this device."))
         }
-        let client = try account.client(server: server)
+        let client = try account.client(server: server, trust: trust)
         client.start()
         for await state in client.states() where state != .stopped {
             if state == .elsewhere {
@@ -65,6 +74,8 @@ struct LogIn: AsyncParsableCommand {
             guard let token = askPerson("Token: ", isSecret: true) else {
                 throw Failure("There is no token on the standard input")
             }
+            // The token is stored only after the server has answered, and proved its name.
+            _ = try await client.telling(nil) { try await client.registrationPolicy() }
             try await client.signIn(token: token)
         } else if qr {
             try await signInByQRCode(client)

@@ -13,10 +13,13 @@ struct Open: AsyncParsableCommand {
             EXAMPLES
               tambour
               tambour open --account work --theme light
+              tambour open --ca authority.pem
             """
     )
 
     @OptionGroup var account: AccountOptions
+
+    @OptionGroup var trust: TrustOptions
 
     @Option(
         help:
@@ -35,6 +38,7 @@ struct Open: AsyncParsableCommand {
     var mouse = false
 
     func run() async throws {
+        try await rememberTrust()
         let environment = ProcessInfo.processInfo.environment
         let depth = ColorDepth.detect(environment)
         let preferences = try account.preferences(from: self.preferences)
@@ -64,6 +68,7 @@ struct Open: AsyncParsableCommand {
     {
         if let client = try await account.clientIfSignedIn(tapsFrames: true) { return client }
         let account = account
+        let trust = try trust.chosen()
         let known = try await account.lastSignIn()
         let isNew = try !account.exists() && !account.folders.accountNames.isEmpty
         let screen = SignInScreen(
@@ -72,7 +77,7 @@ struct Open: AsyncParsableCommand {
             theme: theme,
             newAccount: isNew ? printable(try account.name()) : nil
         ) {
-            try account.client(server: $0, tapsFrames: true)
+            try account.client(server: $0, trust: trust, tapsFrames: true)
         }
         switch try await screen.run(on: try terminal(options, screen.queue)) {
         case .signedIn(let client): return client
@@ -80,6 +85,14 @@ struct Open: AsyncParsableCommand {
             if code != 0 { throw ExitCode(code) }
             return nil
         }
+    }
+
+    /// Stores the chosen trust in an account that is signed in.
+    private func rememberTrust() async throws {
+        guard let trust = try trust.chosen(), let client = try await account.clientIfSignedIn()
+        else { return }
+        await client.stop()
+        try await account.client(trust: trust).stop()
     }
 
     /// The listening address of a server started with `make run`.
@@ -93,7 +106,7 @@ struct Open: AsyncParsableCommand {
             return try TerminalDevice.open(options: options, queue: queue)
         } catch {
             throw Failure(
-                "The screen needs a terminal: \(error). `tambour login HOST:PORT PHONE` signs in without one, "
+                "The screen needs a terminal: \(error). `tambour login SERVER PHONE` signs in without one, "
                     + "and `tambour --help` lists the commands for scripts."
             )
         }

@@ -170,15 +170,17 @@ extension Client {
         let notice = Task {
             if let limit, limit <= Self.silence { return }
             try await Task.sleep(for: Self.silence)
-            remark(printable(waitNotice(limit.map { $0 - Self.silence })))
+            remark(printable(await waitNotice(limit.map { $0 - Self.silence })))
         }
         defer { notice.cancel() }
         return try await body()
     }
 
     /// Returns a notice that tells what the command waits for, for how long, and what Ctrl-C does.
-    private func waitNotice(_ rest: Duration?) -> String {
-        let server = (try? server()).flatMap { $0 } ?? "the server"
+    private func waitNotice(_ rest: Duration?) async -> String {
+        let address = (try? server()).flatMap { $0?.description }
+        let server = address ?? "the server"
+        let failure = await connectionFailure()
         let cause =
             switch state {
             case .online: "an answer of \(server)"
@@ -187,7 +189,10 @@ extension Client {
             case .stopped, .connecting, .signedOut: "a connection to \(server)"
             }
         let time = rest.map { ", up to \($0.components.seconds) s more" } ?? ""
-        return "Waiting for \(cause)\(time). Ctrl-C stops waiting; nothing is lost."
+        let why = failure.map {
+            " \(ClientError.unreachable(server: server, $0).words)"
+        }
+        return "Waiting for \(cause)\(time).\(why ?? "") Ctrl-C stops waiting; nothing is lost."
     }
 
     /// Waits until all actions in `outgoing` are done or refused, the account is signed out, or the

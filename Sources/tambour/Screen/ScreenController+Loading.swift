@@ -29,6 +29,7 @@ struct Loading {
         var queueLength = 0
         var traffic = (sent: 0, received: 0)
         var pauseBeforeRetry: Duration?
+        var connectionFailure: ConnectionFailure?
     }
 
     var stale = Stale()
@@ -150,6 +151,7 @@ extension ScreenController {
             read.queueLength = (try? client.queueLength()) ?? 0
             read.traffic = await client.traffic()
             read.pauseBeforeRetry = await client.pauseBeforeRetry()
+            read.connectionFailure = await client.connectionFailure()
             let result = read
             self?.later { screen in
                 if let panel, let thread = result.thread { screen.show(thread, in: panel) }
@@ -179,6 +181,7 @@ extension ScreenController {
         }
         state.queueLength = read.queueLength
         state.traffic = read.traffic
+        state.connectionFailure = read.connectionFailure
         state.nextTryMs = read.pauseBeforeRetry.map {
             Int64((Date().timeIntervalSince1970 + $0 / .seconds(1)) * 1000)
         }

@@ -69,6 +69,8 @@ struct ScreenState {
     var connection = ConnectionState.stopped
     /// The time of the next attempt to connect, in Unix milliseconds; nil when none is planned.
     var nextTryMs: Int64?
+    /// The reason why the last attempt to connect failed.
+    var connectionFailure: ConnectionFailure?
     var queueLength = 0
     var traffic = (sent: 0, received: 0)
     var typing: String?
@@ -102,6 +104,22 @@ struct ScreenState {
             return "\(text.utf16.count - Client.maxMessageUnits) characters too many"
         }
         return "Enter sends \(Client.parts(of: text).count) messages"
+    }
+
+    /// What the status line says between two attempts to connect. It names a cause that will not
+    /// pass with the network.
+    var offlineWords: String {
+        switch connectionFailure {
+        case .untrusted, .wrongKey: "offline: the server is not trusted"
+        case .expired: "offline: the server's certificate has expired"
+        case .notYetValid: "offline: the server's certificate is not valid yet"
+        case .wrongName: "offline: the server's certificate has another name"
+        case .notTLS, .nothingShared, .handshakeFailed, .tlsUnavailable: "offline: no TLS"
+        case .certificateRequired: "offline: the server requires a certificate"
+        case nil, .unknownHost, .refused, .unreachable, .noAnswer, .closed, .otherProtocol,
+            .closedDuringHandshake, .handshakeTimedOut:
+            "offline"
+        }
     }
 
     var openTitle: String { openChat?.title ?? openName ?? "" }

@@ -51,7 +51,7 @@ extension ScreenView {
             case .elsewhere: "connected by another tambour"
             case .connecting(let attempt):
                 if let next = state.nextTryMs {
-                    "offline, next try at \(clock(next, "%H:%M:%S"))"
+                    "\(state.offlineWords), next try at \(clock(next, "%H:%M:%S"))"
                 } else {
                     attempt > 1 ? "offline, connecting" : "connecting"
                 }

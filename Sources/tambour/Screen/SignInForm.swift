@@ -95,7 +95,7 @@ struct SignInForm {
 
     var hint: String {
         switch step {
-        case .address: "HOST:PORT of the server. A new phone gets an account."
+        case .address: "tls://HOST or tcp://HOST:PORT. A new phone gets an account."
         case .invitation: "Leave it empty with an account or an invited phone."
         case .code:
             switch policy {

@@ -25,7 +25,9 @@ final class SignInScreen: @unchecked Sendable {
     private let view = ScreenView(layouts: MessageLayouts())
     private var display: (any Display)?
     private var client: Client?
+    /// The server as the user typed it.
     private var server = ""
+    private var address: ServerAddress?
     private var phone = ""
     private var codeRequest: Client.CodeRequest?
     private var registration: Client.Registration?
@@ -176,25 +178,28 @@ final class SignInScreen: @unchecked Sendable {
         to server: String,
         then: @escaping @Sendable (SignInScreen, Client) -> Void
     ) {
-        if server != self.server, let client, (try? client.isSignedIn()) ?? false {
-            // The token is valid only for the server that issued it.
-            form.error =
-                "\(self.server) has let this account in: leave and start again, or `tambour logout`"
-            return
-        }
-        let old = server == self.server ? nil : client
-        let known = server == self.server ? client : nil
-        self.server = server
-        let client: Client
+        let (address, client, old): (ServerAddress, Client, Client?)
         do {
-            client = try known ?? makeClient(server)
+            address = try ServerAddress(server)
+            if address == self.address, let known = self.client {
+                (client, old) = (known, nil)
+            } else if let known = self.address, (try? self.client?.isSignedIn()) == true {
+                // The token is valid only for the server that issued it.
+                form.error =
+                    "\(known) has let this account in: leave and start again, or `tambour logout`"
+                return
+            } else {
+                (client, old) = (try makeClient(server), self.client)
+            }
         } catch {
             form.error = Failure("\(error)").description
             return
         }
+        self.server = server
+        self.address = address
         // The client is kept even if this attempt is abandoned, because two clients would conflict.
         self.client = client
-        work("Connecting to \(server)") {
+        work("Connecting to \(address)") {
             await old?.stop()
             client.start()
             return try await client.registrationPolicy()
@@ -275,7 +280,7 @@ final class SignInScreen: @unchecked Sendable {
         then: @escaping @Sendable (SignInScreen, Value) -> Void
     ) {
         generation += 1
-        let (generation, server) = (generation, server)
+        let (generation, server) = (generation, address?.description ?? server)
         form.working = what
         attempt = Task { [weak self] in
             let result = await Self.result(of: body, server, patience)
@@ -318,9 +323,11 @@ final class SignInScreen: @unchecked Sendable {
                     return .success(try await body())
                 } catch ClientError.disconnected {
                     return .failure(Mishap(words: "\(server) closed the connection: try again"))
+                } catch let error as ClientError where !error.concernsInput {
+                    // A certificate may contain any text.
+                    return .failure(Mishap(words: printable(error.words)))
                 } catch {
-                    let isRefusal = (error as? ClientError)?.concernsInput ?? true
-                    return .failure(Mishap(words: "\(error)", isRefusal: isRefusal))
+                    return .failure(Mishap(words: "\(error)", isRefusal: true))
                 }
             }
             guard let patience else { return await group.next() ?? .failure(.cancelled) }

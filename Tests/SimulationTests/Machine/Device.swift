@@ -213,7 +213,7 @@ final class Device: ClientHost {
 
     // MARK: - Calls from the core
 
-    func connect(to server: String) {
+    func connect(to server: ServerAddress, trusting trust: ServerTrust) {
         guard !fate.isDead else { return }
         disconnect()
         let turn = attempt

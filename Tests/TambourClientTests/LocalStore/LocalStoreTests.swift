@@ -73,4 +73,63 @@ struct LocalStoreTests {
         }
         #expect(plan.contains { $0.contains("message_by_reply") })
     }
+
+    @Test(
+        "of an earlier version keeps a server without TLS, and others as they are",
+        arguments: [
+            ("chat.example.org:7770", "tcp://chat.example.org:7770"),
+            ("127.0.0.1:7770", "tcp://127.0.0.1:7770"), ("[::1]:1", "tcp://[::1]:1"),
+            ("tls://chat.example.org:443", "tls://chat.example.org:443"),
+        ]
+    )
+    func serverOfBefore(old: String, new: String) throws {
+        let queue = try DatabaseQueue()
+        try LocalSchema.migrator.migrate(queue, upTo: "comments")
+        try queue.write { db in
+            try db.execute(
+                sql: "INSERT INTO setting VALUES ('server', ?), ('device', 'a:b')",
+                arguments: [old]
+            )
+        }
+        try LocalSchema.migrator.migrate(queue)
+        let (server, device) = try queue.read { db in
+            (try db.server(), try db.value(of: .device) as String?)
+        }
+        #expect(server?.description == new)
+        #expect(device == "a:b")
+    }
+
+    @Test("remembers server and trust; another server begins with the system's authorities")
+    func serverAndTrust() throws {
+        let store = try LocalStore()
+        let first = try ServerAddress("chat.example.org")
+        let second = try ServerAddress("chat.example.org:7443")
+        let pin = ServerTrust.pinned(ServerKeyDigest(bytes: .init(repeating: 7, count: 32)))
+        func remembered() throws -> ServerTrust {
+            try store.read { db in
+                let server: String? = try db.value(of: .server)
+                #expect(server?.hasPrefix("tls://") == true)
+                return try db.trust()
+            }
+        }
+        #expect(throws: ClientError.self) {
+            try store.write { try $0.set(server: nil, trust: nil) }
+        }
+        try store.write { try $0.set(server: first, trust: nil) }
+        #expect(try remembered() == .system)
+        try store.write { try $0.set(server: nil, trust: pin) }
+        try store.write { try $0.set(server: first, trust: nil) }
+        try store.write { try $0.signOut() }
+        #expect(try remembered() == pin)
+        try store.write { try $0.set(server: second, trust: nil) }
+        #expect(try remembered() == .system)
+        try store.write { try $0.set(server: second, trust: pin) }
+        try store.write { try $0.set(server: nil, trust: .system) }
+        #expect(try remembered() == .system)
+        let plain = try ServerAddress("tcp://chat.example.org")
+        #expect(throws: ClientError.self) {
+            try store.write { try $0.set(server: plain, trust: pin) }
+        }
+        #expect(try store.read { try $0.server() } == second)
+    }
 }

@@ -226,7 +226,7 @@ final class PhotoDesk: ClientHost {
 
     // MARK: - Calls from the core
 
-    func connect(to server: String) {
+    func connect(to server: ServerAddress, trusting trust: ServerTrust) {
         connection += 1
         let current = connection
         waiting.append { [unowned self] in

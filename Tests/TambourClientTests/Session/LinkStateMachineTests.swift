@@ -95,6 +95,27 @@ struct LinkStateMachineTests {
         #expect(link.tick(nowMs: 100 + policy.loginTimeoutMs, random: 0) == [.disconnect])
     }
 
+    @Test("gives up a handshake that takes too long, from the time when it began")
+    func handshake() {
+        var link = LinkStateMachine()
+        _ = link.start(nowMs: 0)
+        link.accepted(nowMs: 5000)
+        #expect(link.isSecuring && !link.isConnected)
+        #expect(link.networkChanged(nowMs: 5001) == [])
+        let due = 5000 + policy.handshakeTimeoutMs
+        #expect(link.nextWakeMs == due)
+        #expect(link.tick(nowMs: due - 1, random: 0) == [])
+        var slow = link
+        #expect(slow.tick(nowMs: due, random: 0) == [.disconnect])
+        #expect(slow.phase == .waiting(untilMs: due + policy.backoffBaseMs / 2))
+        var stopped = link
+        #expect(stopped.stop() == [.disconnect])
+        link.opened(nowMs: due - 1)
+        #expect(link.phase == .open(sinceMs: due - 1))
+        link.accepted(nowMs: due)
+        #expect(link.phase == .open(sinceMs: due - 1))
+    }
+
     @Test("pauses for two seconds while somebody waits, and as long as the server asks for")
     func hurry() {
         var link = LinkStateMachine()

@@ -255,7 +255,7 @@ final class ScriptedServer: ClientHost {
         }
     }
 
-    func connect(to server: String) {
+    func connect(to server: ServerAddress, trusting trust: ServerTrust) {
         todo.append { [unowned self] in core?.connectionOpened() }
     }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TambourClient
 import TambourTesting
 import Testing
 
@@ -54,7 +55,36 @@ struct AccountOptionsTests {
         try withAccounts([]) { home in
             let account = try options(home, [])
             let error = #expect(throws: Failure.self) { try account.signedIn() }
-            #expect(error?.description.contains("tambour login HOST:PORT PHONE") == true)
+            #expect(error?.description.contains("tambour login SERVER PHONE") == true)
+        }
+    }
+}
+
+@Suite("The trust of a command")
+struct TrustOptionsTests {
+    private static let digits = String(repeating: "0a", count: 32)
+
+    @Test("is the remembered one without options, and a pin or the system's authorities with them")
+    func chosen() throws {
+        #expect(try TrustOptions.parse([]).chosen() == nil)
+        #expect(try TrustOptions.parse(["--ca", "system"]).chosen() == .system)
+        let pin = try #require(ServerKeyDigest(Self.digits))
+        #expect(try TrustOptions.parse(["--pin", Self.digits]).chosen() == .pinned(pin))
+    }
+
+    @Test("reads a file of certificates, and says why it cannot")
+    func file() throws {
+        let folder = try TestServer.temporaryDirectory()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let path = "\(folder)/ca.pem"
+        try Data("PEM".utf8).write(to: URL(filePath: path))
+        let trust = try TrustOptions.parse(["--ca", path]).chosen()
+        #expect(trust == .authorities(pem: "PEM"))
+        try Data(count: (1 << 20) + 1).write(to: URL(filePath: path))
+        for (file, reason) in [(path, "too long"), (folder, "cannot be read"), ("/no", "cannot")] {
+            let options = try TrustOptions.parse(["--ca", file])
+            let error = #expect(throws: Failure.self) { try options.chosen() }
+            #expect(error?.description.contains(reason) == true, "\(file)")
         }
     }
 }

@@ -105,6 +105,25 @@ struct ScreenViewTests {
         }
     }
 
+    @Test(
+        "the status line names a cause that does not pass with the network",
+        arguments: [
+            (.refused, "offline, next try at"), (nil, "offline, next try at"),
+            (.expired(at: 0), "offline: the server's certificate has expired, next try at"),
+            (.wrongName(names: []), "offline: the server's certificate has another name, next"),
+            (.notTLS, "offline: no TLS, next try at"),
+        ] as [(ConnectionFailure?, String)]
+    )
+    func offline(failure: ConnectionFailure?, words: String) {
+        var state = state
+        state.connection = .connecting(attempt: 2)
+        state.nextTryMs = 1
+        state.connectionFailure = failure
+        let size = Size(columns: 120, rows: 24)
+        let surface = view.draw(state, size).surface
+        #expect((0..<size.rows).contains { surface.text(ofRow: $0).contains(words) })
+    }
+
     @Test("tells which messages are seen, so that their gaps are filled")
     func seen() {
         let seen = view.draw(state, Size(columns: 80, rows: 24)).seen

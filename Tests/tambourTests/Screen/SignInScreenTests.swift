@@ -3,6 +3,7 @@ import TambourClient
 import TambourMessenger
 import TambourProtocol
 import TambourServer
+import TambourTLS
 import TambourTesting
 import Testing
 
@@ -184,6 +185,44 @@ struct SignInScreenTests {
         _ = try await outcome.value
         try? FileManager.default.removeItem(atPath: directory)
     }
+
+    #if TLS
+        @Test("says that a server is not trusted, and what is no address")
+        func untrusted() async throws {
+            let directory = try TestServer.temporaryDirectory()
+            let authority = try TestAuthority()
+            let server = try TestServer(
+                dataDirectory: "\(directory)/server",
+                listen: ["tls://127.0.0.1:0"],
+                tls: TLSFiles(pairs: [authority.issue("server", ["DNS:localhost"])]),
+                logs: false
+            )
+            let port = server.address.split(separator: ":")[1]
+            let display = LookedAtDisplay()
+            let screen = SignInScreen(server: "tls://localhost:\(port)", theme: .none) {
+                try Client(store: "\(directory)/new.db", server: $0)
+            }
+            func type(_ text: String) {
+                let keys = text.unicodeScalars.map {
+                    $0 == "\n" ? KeyPress(.enter) : KeyPress(.character($0))
+                }
+                screen.queue.sync { display.handlers.input(keys.map { .key($0) }) }
+            }
+            let outcome = Task { try await screen.run(on: display) }
+            try await display.waits(for: "Welcome to Tambour")
+            type("79990000001\n")
+            try await display.waits(for: "tls://localhost:\(port) is not trusted")
+            try await display.waits(for: "`--ca FILE`")
+            let toServer = [KeyPress(.up), KeyPress.control("u")]
+            screen.queue.sync { display.handlers.input(toServer.map { .key($0) }) }
+            type("http://localhost\n")
+            try await display.waits(for: "is no server's address")
+            screen.queue.sync { display.handlers.input([.key(.control("q"))]) }
+            _ = try await outcome.value
+            server.stop()
+            try? FileManager.default.removeItem(atPath: directory)
+        }
+    #endif
 
     @Test("says all of an error, over as many lines as there is room for")
     func longError() {

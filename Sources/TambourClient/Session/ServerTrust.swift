@@ -1,0 +1,129 @@
+import Foundation
+import TambourTLS
+
+/// The servers that a client trusts at an address with TLS.
+public enum ServerTrust: Hashable, Sendable {
+    /// Servers whose certificate an authority of the system has signed.
+    case system
+    /// Servers whose chain contains one of these certificates, instead of the system's authorities.
+    ///
+    /// - Parameter pem: certificates in PEM. Other contents of the text are ignored.
+    case authorities(pem: String)
+    /// The server with this key, whatever the name and the time of its certificate.
+    case pinned(ServerKeyDigest)
+}
+
+/// The SHA-256 of a server's public key, as its certificate contains it (SubjectPublicKeyInfo).
+///
+/// A renewed certificate with the same key has the same digest.
+public struct ServerKeyDigest: Hashable, Sendable, CustomStringConvertible {
+    /// 32 bytes.
+    let bytes: [UInt8]
+
+    init(bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    /// Reads 64 hexadecimal digits, in which colons are ignored, or Base64; either may follow
+    /// `sha256:`, `sha256/` or `sha256//`.
+    ///
+    /// - Returns: nil for any other text.
+    public init?(_ text: String) {
+        var rest = text[...]
+        for prefix in ["sha256:", "sha256//", "sha256/"] where rest.lowercased().hasPrefix(prefix) {
+            rest = rest.dropFirst(prefix.count)
+            break
+        }
+        let digits = rest.filter { $0 != ":" }
+        if digits.utf8.count == 64 {
+            var bytes: [UInt8] = []
+            var left = digits[...]
+            while !left.isEmpty {
+                // `UInt8` would accept a sign.
+                guard left.prefix(2).allSatisfy(\.isHexDigit),
+                    let byte = UInt8(left.prefix(2), radix: 16)
+                else { return nil }
+                bytes.append(byte)
+                left = left.dropFirst(2)
+            }
+            self.bytes = bytes
+        } else if let data = Data(base64Encoded: String(rest)), data.count == 32 {
+            bytes = [UInt8](data)
+        } else {
+            return nil
+        }
+    }
+
+    /// The digest as `sha256:` and 64 hexadecimal digits.
+    public var description: String {
+        "sha256:"
+            + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}
+
+extension ServerTrust {
+    /// The text in the local store; nil for `system`.
+    var stored: String? {
+        switch self {
+        case .system: nil
+        case .authorities(let pem): pem
+        case .pinned(let key): key.description
+        }
+    }
+
+    init(stored: String?) {
+        guard let stored else {
+            self = .system
+            return
+        }
+        self = ServerKeyDigest(stored).map { .pinned($0) } ?? .authorities(pem: stored)
+    }
+
+    /// The trust without the parts of a text that are no certificates. Such a part may be a key,
+    /// which must not be stored.
+    var withCertificatesOnly: ServerTrust {
+        guard case .authorities(let pem) = self else { return self }
+        var lines: [Substring] = []
+        var isInside = false
+        for line in pem.split(whereSeparator: \.isNewline) {
+            if line.hasPrefix("-----BEGIN ") { isInside = line.contains("CERTIFICATE-----") }
+            if isInside { lines.append(line) }
+            if line.hasPrefix("-----END ") { isInside = false }
+        }
+        return .authorities(pem: lines.map { "\($0)\n" }.joined())
+    }
+
+    /// The trust as OpenSSL needs it.
+    var forTLS: TLSTrust {
+        switch self {
+        case .system: .system
+        case .authorities(let pem): .certificates(pem)
+        case .pinned(let key): .pinned(key.bytes)
+        }
+    }
+
+    /// Checks that a client can connect to an address with this trust.
+    ///
+    /// - Throws: `ClientError.invalid` for a chosen trust without TLS, and as `check`.
+    func check(at address: ServerAddress) throws(ClientError) {
+        switch address.scheme {
+        case .tls: try check()
+        case .tcp where self == .system: break
+        case .tcp:
+            throw .invalid(
+                reason: "\(address) has no certificate to check: write tls:// before its name"
+            )
+        }
+    }
+
+    /// Checks that a client can be made.
+    ///
+    /// - Throws: `ClientError.invalid` for a text without certificates, and in a build without TLS.
+    func check() throws(ClientError) {
+        do {
+            _ = try TLSClient(forTLS)
+        } catch {
+            throw .invalid(reason: "TLS cannot be used: \(error)")
+        }
+    }
+}
