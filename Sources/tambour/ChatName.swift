@@ -135,7 +135,7 @@ extension Client {
         start()
         let answer = Mutex<Result<Person, ClientError>?>(nil)
         let isAnswered = await within(.seconds(seconds)) {
-            do {
+            do throws(ClientError) {
                 let person = try await self.find(phone: phone)
                 answer.withLock { $0 = .success(person) }
             } catch {

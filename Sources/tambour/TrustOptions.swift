@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import TambourClient
+import TambourProtocol
 
 /// The options that choose which servers an account trusts. The account remembers the choice.
 struct TrustOptions: ParsableArguments {

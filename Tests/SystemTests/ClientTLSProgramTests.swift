@@ -34,7 +34,8 @@
             )
             let users = try ChildProcess.run(
                 TambourdProcess.program(),
-                ["admin", "users", "create", "--data", data, "--first-phone", "+79990000001"]
+                ["admin", "users", "create", "--data", data, "--count", "1"]
+                    + ["--first-phone", "+79990000001"]
             )
             let words = users.output.split(whereSeparator: \.isWhitespace)
             let door = Door(

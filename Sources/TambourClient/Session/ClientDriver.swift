@@ -162,8 +162,13 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         _ ear: Ear
     ) throws(TLSError) -> sending [any ConnectionLayer] {
         guard server.scheme == .tls else { return [] }
-        if secure?.trust != trust { secure = (try TLSClient(trust.forTLS), trust) }
-        guard let client = secure?.client else { return [] }
+        let client: TLSClient
+        if let secure, secure.trust == trust {
+            client = secure.client
+        } else {
+            client = try TLSClient(trust.forTLS)
+            secure = (client, trust)
+        }
         let layer = try client.makeLayer(
             host: server.name,
             refused: { [weak ear] refusal in

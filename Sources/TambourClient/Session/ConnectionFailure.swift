@@ -100,7 +100,7 @@ public enum ConnectionFailure: Error, Hashable, Sendable {
 
     /// A day in UTC, such as `2026-11-27`.
     private static func date(_ seconds: Int64) -> String {
-        var (time, parts) = (time_t(seconds), tm())
+        var (time, parts) = (time_t(truncatingIfNeeded: seconds), tm())
         gmtime_r(&time, &parts)
         var text = [CChar](repeating: 0, count: 32)
         let count = strftime(&text, text.count, "%Y-%m-%d", &parts)

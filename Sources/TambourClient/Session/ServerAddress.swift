@@ -99,7 +99,8 @@ public struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
 
     private static func port(_ digits: Substring) throws(Mistake) -> UInt16 {
         let isNumber = digits.utf8.allSatisfy { (0x30...0x39).contains($0) }
-        guard isNumber, let port = UInt16(digits), port > 0 else {
+        guard isNumber, let number = Int64(digits), let port = UInt16(exactly: number), port > 0
+        else {
             throw Mistake("the port “\(digits)” is no number from 1 to 65535")
         }
         return port

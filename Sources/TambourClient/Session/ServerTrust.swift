@@ -1,4 +1,5 @@
 import Foundation
+import TambourProtocol
 import TambourTLS
 
 /// The servers that a client trusts at an address with TLS.
@@ -39,11 +40,9 @@ public struct ServerKeyDigest: Hashable, Sendable, CustomStringConvertible {
             var bytes: [UInt8] = []
             var left = digits[...]
             while !left.isEmpty {
-                // `UInt8` would accept a sign.
-                guard left.prefix(2).allSatisfy(\.isHexDigit),
-                    let byte = UInt8(left.prefix(2), radix: 16)
-                else { return nil }
-                bytes.append(byte)
+                let values = left.prefix(2).compactMap(\.hexDigitValue)
+                guard values.count == 2 else { return nil }
+                bytes.append(UInt8(truncatingIfNeeded: values[0] << 4 | values[1]))
                 left = left.dropFirst(2)
             }
             self.bytes = bytes
@@ -56,8 +55,11 @@ public struct ServerKeyDigest: Hashable, Sendable, CustomStringConvertible {
 
     /// The digest as `sha256:` and 64 hexadecimal digits.
     public var description: String {
-        "sha256:"
-            + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let digits = bytes.map { byte in
+            let digits = String(byte, radix: 16)
+            return digits.count == 1 ? "0\(digits)" : digits
+        }
+        return "sha256:\(digits.joined())"
     }
 }
 
