@@ -40,7 +40,7 @@ struct ServerCommand: AsyncParsableCommand {
         let changed = try account.client(server: server, trust: trust.chosen())
         if let server = try changed.server() {
             let trust = server.scheme == .tls ? try changed.trust().words : "not encrypted"
-            try say(printable("\(server)\t\(trust)"))
+            try say("\(server)\t\(trust)")
         }
         await changed.stop()
     }
