@@ -245,7 +245,9 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         private var current: ClientDriver? { driver?.ear === self ? driver : nil }
 
         func connectionOpened(_ connection: Connection) {
-            guard let current else { return connection.close(.local("the client needs no connection")) }
+            guard let current else {
+                return connection.close(.local("the client needs no connection"))
+            }
             current.connection = connection
             if isSecure {
                 current.core.connectionAccepted()

@@ -278,7 +278,9 @@ extension ScreenController {
             guard let item = panel.selectedItem, case .device(let id, let isCurrent) = item.target
             else { return false }
             guard let id, !isCurrent else {
-                state.notice = ("this is the device that you use; `tambour logout` signs it out", true)
+                state.notice = (
+                    "this is the device that you use; `tambour logout` signs it out", true
+                )
                 return true
             }
             confirm("Sign out \(item.title)?") { screen in
