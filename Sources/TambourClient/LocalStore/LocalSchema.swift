@@ -26,7 +26,8 @@ enum LocalSchema {
         return migrator
     }()
 
-    /// Earlier versions knew no TLS and stored `HOST:PORT`. Without a scheme this could mean TLS now.
+    /// Earlier versions knew no TLS and stored `HOST:PORT`, which without a scheme may now mean
+    /// TLS.
     private static let serverSchemes = """
         UPDATE setting SET value = 'tcp://' || value
         WHERE name = 'server' AND instr(value, '://') = 0;

@@ -106,8 +106,8 @@ package struct NamePage<Found> {
 
 extension ReadTransaction {
     /// Returns the people whose names match: each word of `query` is the start of a word in the
-    /// name. The results are sorted by the first word of the name that begins with the longest query
-    /// word, then by id. Blocked accounts are omitted.
+    /// name. The results are sorted by the first word of the name that begins with the longest
+    /// query word, then by id. Blocked accounts are omitted.
     ///
     /// - Parameters:
     ///   - rows: the number of rows that earlier pages scanned.
