@@ -62,7 +62,7 @@ public enum ConnectionFailure: Error, Hashable, Sendable {
         case .otherProtocol:
             "\(server) does not speak this protocol. Check the port.\(hint(of: server))"
         case .notTLS:
-            "\(server) does not speak TLS: its answer is something else. Check the port. Only if you trust every network in between, tcp:// connects without TLS."
+            "\(server) does not speak TLS: its answer is something else. Check the port.\(Self.plainHint)"
         case .nothingShared(let reason):
             "\(server) and this client have no version or cipher of TLS in common (\(reason)). The server needs TLS 1.3, or TLS 1.2 with ECDHE and AEAD ciphers."
         case .untrusted(let reason, let key):
@@ -78,7 +78,7 @@ public enum ConnectionFailure: Error, Hashable, Sendable {
         case .certificateRequired:
             "\(server) accepts only clients with a certificate, which this client cannot show. Ask its operator for another port."
         case .closedDuringHandshake:
-            "\(server) closed the connection during the TLS handshake. It may be busy, or not speak TLS: check the port, or try again later."
+            "\(server) closed the connection during the TLS handshake. It may be busy, or not speak TLS: check the port, or try again later.\(Self.plainHint)"
         case .handshakeTimedOut:
             "\(server) did not complete the TLS handshake in time. Check the port and your network connection, or try again later."
         case .handshakeFailed(let reason):
@@ -92,6 +92,10 @@ public enum ConnectionFailure: Error, Hashable, Sendable {
     private func hint(of server: String) -> String {
         server.hasPrefix("tcp://") ? " If it expects TLS, write tls:// before its name." : ""
     }
+
+    /// What to try when a server may have no TLS.
+    private static let plainHint =
+        " Only if you trust every network in between, write tcp:// to connect without TLS."
 
     /// Lists names, for the text about a wrong name.
     private static func list(_ names: [String]) -> String {
