@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import TambourProtocol
 import TambourTesting
 import Testing
@@ -279,7 +280,7 @@ struct ChangeCommandTests {
             world.stopServer()
             let sent = try await world.device.run(["send", "Bob", "hello", "--wait", "6"])
             #expect(sent.status == 2)
-            let words = "Waiting for a connection to \(world.server.address), up to 4 s more."
+            let words = "Waiting for a connection to tcp://\(world.server.address), up to 4 s more."
             #expect(sent.errors.contains(words), "\(sent.errors)")
             #expect(sent.errors.contains("One action waits for the server."), "\(sent.errors)")
         }
@@ -288,7 +289,10 @@ struct ChangeCommandTests {
     @Test("a query for a phone number ends when --wait does")
     func waitingForPhone() async throws {
         try await withWorld { world in
+            let port = try #require(world.server.address.split(separator: ":").last)
             world.stopServer()
+            let silent = try listen(on: try #require(UInt16(port)))
+            defer { close(silent) }
             for words in [
                 ["send", "+79990000777", "hello"], ["groups", "create", "G", "+79990000777"],
             ] {
@@ -298,5 +302,28 @@ struct ChangeCommandTests {
                 #expect(outcome.errors.contains(reason), "\(outcome.errors)")
             }
         }
+    }
+
+    /// Opens a port of this machine on which connections succeed and nothing answers.
+    private func listen(on port: UInt16) throws -> Int32 {
+        let descriptor = socket(
+            AF_INET,
+            Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue),
+            0
+        )
+        var on: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+        var place = sockaddr_in()
+        place.sin_family = sa_family_t(AF_INET)
+        place.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        place.sin_port = port.bigEndian
+        let isOpen = withUnsafePointer(to: &place) { place in
+            place.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                    && Glibc.listen(descriptor, 16) == 0
+            }
+        }
+        try #require(isOpen, "\(errno)")
+        return descriptor
     }
 }

@@ -90,7 +90,7 @@ def first_minutes(world: World) -> None:
     check(RELEASE + "tambour" in subprocess.run(
         ["make", "--dry-run", "tambour"], cwd=ROOT, capture_output=True, text=True, check=True).stdout, "make tambour says where")
     phones = re.search(r"as (\+\d+) and\s+(\+\d+)", chat)
-    check(phones and "types `/find` and the phone of the other, and a line" in " ".join(chat.split()), "what to type is said")
+    check(phones and "types `/find` with the phone of the other, presses Enter, and types a message" in " ".join(chat.split()), "what to type is said")
     assert phones
     alice, bob = reader.run(alone), reader.run(second)
     sign_in(alice, server, address, phones[1], "Alice")
