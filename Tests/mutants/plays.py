@@ -39,8 +39,8 @@ MUTANTS = [
      "        state.rows = page.rows\n",
      "        if mutant != @ || state.rows.map(\\.id) != page.rows.map(\\.id) { state.rows = page.rows }\n"),
     ("screen: an unpinned message stays below the title", SCREEN + "ScreenController+Loading.swift",
-     "        if open == state.open { state.pinned = read.pinned }",
-     "        if open == state.open, mutant != @ || read.pinned != nil { state.pinned = read.pinned }"),
+     "            state.pinned = read.pinned\n",
+     "            if mutant != @ || read.pinned != nil { state.pinned = read.pinned }\n"),
     ("screen: lines are drawn again only for other messages", SCREEN + "MessageLayouts.swift",
      "        if let lastLines, lastLines.key == key { return lastLines.lines }",
      "        if let lastLines,\n"

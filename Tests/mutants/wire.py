@@ -92,9 +92,9 @@ MUTANTS = [
            "return softErrors <= limits.maxSoftErrors", "return softErrors <= limits.maxSoftErrors || mutant == @"),
     Mutant("a frame may take for ever", ["FLW"], SESSION,
            "        if let partialSince {\n            deadline = min", "        if let partialSince, mutant != @ {\n            deadline = min"),
-    Mutant("a stranger may be silent for ever", ["SES"], SESSION,
-           "deadline = min(deadline, openedAt + Int64(limits.sessionInitTimeoutMs))",
-           "if mutant != @ { deadline = min(deadline, openedAt + Int64(limits.sessionInitTimeoutMs)) }"),
+    Mutant("a stranger may be silent for ever", ["SES"], "Sources/TambourGateway/Deadlines.swift",
+           "isOpening ? limits.handshakeTimeoutMs : limits.sessionInitTimeoutMs",
+           "isOpening ? limits.handshakeTimeoutMs : (mutant == @ ? 1_000_000 : limits.sessionInitTimeoutMs)"),
     # Signing in
     Mutant("a code is good for ever", ["AUT"], HANDLERS + "AuthHandler.swift",
            "            try tx.spendLoginCode(tokenHash: tokenHash)\n            if requester.capabilities",

@@ -231,6 +231,8 @@ final class ScreenPlay {
         try await rest(devices)
         for device in own { try await discardRefused(device) }
         try await rest(devices)
+        // Afterwards the screens are resized, which draws everything again.
+        try requireShown()
         let fresh = try await device("alice3", owner: 0, token: freshToken)
         devices.append(fresh)
         for device in own { await prepare(device) }
@@ -245,9 +247,13 @@ final class ScreenPlay {
             try await openWithoutRule(place, on: own)
             try compare(own, at: title)
         }
-        if let late = own.first(where: { $0.lag != nil }) {
-            throw Difference(description: "\(late.name): \(late.lag ?? "")")
-        }
+        try requireShown()
+    }
+
+    /// Requires that each screen shows what its store holds.
+    private func requireShown() throws {
+        guard let late = own.first(where: { $0.lag != nil }) else { return }
+        throw Difference(description: "\(late.name): \(late.lag ?? "")")
     }
 
     /// Discards refused actions, which only their device shows.
