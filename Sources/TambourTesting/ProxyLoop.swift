@@ -74,10 +74,14 @@ final class ProxyLoop: @unchecked Sendable {
         guard let port = server.split(separator: ":").last.flatMap({ UInt16($0) }) else {
             throw WireClient.Failure.unexpected("no address: \(server)")
         }
-        target = Self.loopback(port: port)
+        target = Loopback.address(port: port)
         self.plan = plan
         wakeUp = try WakeUp()
-        let made = try (0..<doors).map { _ in try Self.listen() }
+        let made = try (0..<doors).map { _ in
+            let made = try Loopback.listen(backlog: 64)
+            Self.makePrivate(made.socket)
+            return made
+        }
         listeners = made.map(\.socket)
         addresses = made.map { "127.0.0.1:\($0.port)" }
         accepted = [Int](repeating: 0, count: doors)
@@ -195,27 +199,5 @@ final class ProxyLoop: @unchecked Sendable {
         let made = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         makePrivate(made)
         return made
-    }
-
-    private static func loopback(port: UInt16) -> sockaddr_in {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
-        return address
-    }
-
-    private static func listen() throws -> (socket: Int32, port: UInt16) {
-        let listener = newSocket()
-        var address = loopback(port: 0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) == 0 && Glibc.listen(listener, 64) == 0
-                    && getsockname(listener, $0, &length) == 0
-            }
-        }
-        guard isListening else { throw WireClient.Failure.unexpected("the proxy cannot listen") }
-        return (listener, UInt16(bigEndian: address.sin_port))
     }
 }

@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import TambourProtocol
 import TambourTesting
 import Testing
@@ -291,8 +290,8 @@ struct ChangeCommandTests {
         try await withWorld { world in
             let port = try #require(world.server.address.split(separator: ":").last)
             world.stopServer()
-            let silent = try listen(on: try #require(UInt16(port)))
-            defer { close(silent) }
+            let silent = try RawListener(.ignores, port: try #require(UInt16(port)))
+            defer { silent.stop() }
             for words in [
                 ["send", "+79990000777", "hello"], ["groups", "create", "G", "+79990000777"],
             ] {
@@ -302,28 +301,5 @@ struct ChangeCommandTests {
                 #expect(outcome.errors.contains(reason), "\(outcome.errors)")
             }
         }
-    }
-
-    /// Opens a port of this machine on which connections succeed and nothing answers.
-    private func listen(on port: UInt16) throws -> Int32 {
-        let descriptor = socket(
-            AF_INET,
-            Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue),
-            0
-        )
-        var on: Int32 = 1
-        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
-        var place = sockaddr_in()
-        place.sin_family = sa_family_t(AF_INET)
-        place.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-        place.sin_port = port.bigEndian
-        let isOpen = withUnsafePointer(to: &place) { place in
-            place.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-                    && Glibc.listen(descriptor, 16) == 0
-            }
-        }
-        try #require(isOpen, "\(errno)")
-        return descriptor
     }
 }

@@ -122,17 +122,17 @@ struct UsageTests {
     )
     func strangers(stranger: Stranger, words: String) async throws {
         try await withAccount { account in
-            let door = try Door()
-            let answer: [UInt8] =
+            let manner: RawListener.Manner =
                 switch stranger {
-                case .none, .closesAtOnce: []
-                case .saysTLSAlert: [0x15, 3, 1, 0, 2, 2, 70]
+                case .none, .closesAtOnce: .closes
+                case .saysTLSAlert: .answers([0x15, 3, 1, 0, 2, 2, 70])
                 case .speaksHTTP:
-                    Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)
-                case .speaksSSH: Array("SSH-2.0-OpenSSH_9.2p1\r\n".utf8)
+                    .answers(Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8))
+                case .speaksSSH: .answers(Array("SSH-2.0-OpenSSH_9.2p1\r\n".utf8))
                 }
-            if stranger == .none { door.shut() } else { door.answer(answer) }
-            defer { door.shut() }
+            let door = try RawListener(manner)
+            defer { door.stop() }
+            if stranger == .none { door.stop() }
             let login = ["login", door.address, "+79990000001"]
             let result = try await account.run(login)
             #expect(result.status == 1)
@@ -148,8 +148,8 @@ struct UsageTests {
             #expect(name.status == 1)
             #expect(name.errors.contains("no address is known for its name"), "\(name.errors)")
             // While the listener's queue is full, the kernel leaves further connections unanswered.
-            let door = try Door(backlog: 0)
-            defer { door.shut() }
+            let door = try RawListener(.ignores, backlog: 0)
+            defer { door.stop() }
             let callers = (0..<3).map { _ in door.call() }
             defer { for caller in callers { close(caller) } }
             let result = try await account.run(["login", door.address, "+79990000001"])
@@ -159,71 +159,17 @@ struct UsageTests {
     }
 }
 
-/// A loopback listener that is not a Tambour server.
-///
-/// `@unchecked Sendable`: nothing changes after `init`.
-private final class Door: @unchecked Sendable {
-    let address: String
-    private let descriptor: Int32
-    private let port: UInt16
-
-    init(backlog: Int32 = 8) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var place = Self.loopback(port: 0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let descriptor = descriptor
-        let isOpen = withUnsafeMutablePointer(to: &place) { place in
-            place.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length) == 0 && listen(descriptor, backlog) == 0
-                    && getsockname(descriptor, $0, &length) == 0
-            }
-        }
-        guard isOpen else { throw ChildProcess.Failed(description: "no listener: \(errno)") }
-        port = UInt16(bigEndian: place.sin_port)
-        address = "127.0.0.1:\(port)"
-    }
-
-    /// Accepts connections. For each, reads the first bytes, sends an answer and closes the
-    /// connection.
-    func answer(_ bytes: [UInt8]) {
-        let descriptor = descriptor
-        Thread.detachNewThread {
-            while case let caller = accept(descriptor, nil, nil), caller >= 0 {
-                var buffer = [UInt8](repeating: 0, count: 4096)
-                if !bytes.isEmpty {
-                    _ = read(caller, &buffer, buffer.count)
-                    _ = bytes.withUnsafeBytes { write(caller, $0.baseAddress, $0.count) }
-                    Glibc.shutdown(caller, Int32(SHUT_WR))
-                    while read(caller, &buffer, buffer.count) > 0 {}
-                }
-                close(caller)
-            }
-        }
-    }
-
+extension RawListener {
     /// Starts to connect without waiting.
-    func call() -> Int32 {
+    fileprivate func call() -> Int32 {
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         let caller = socket(AF_INET, type | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var place = Self.loopback(port: port)
+        var place = Loopback.address(port: port)
         withUnsafePointer(to: &place) { place in
             place.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 _ = connect(caller, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
         return caller
-    }
-
-    /// Stops listening; a second call has no effect.
-    func shut() { Glibc.shutdown(descriptor, Int32(SHUT_RDWR)) }
-
-    deinit { close(descriptor) }
-
-    private static func loopback(port: UInt16) -> sockaddr_in {
-        var place = sockaddr_in()
-        place.sin_family = sa_family_t(AF_INET)
-        place.sin_port = port.bigEndian
-        place.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        return place
     }
 }

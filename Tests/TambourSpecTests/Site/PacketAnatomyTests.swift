@@ -61,6 +61,22 @@ struct PacketAnatomyTests {
         }
     }
 
+    @Test("names a field that arrives under an alias")
+    func alias() throws {
+        let specification = try Repository.specification()
+        let file = try #require(
+            specification.examples.first { $0.opcode == "CHAT_PIN_SET_VISIBILITY" }
+        )
+        let example = try #require(file.examples.first { !$0.accepts.isEmpty })
+        let hex = try #require(example.accepts.first { $0.name == "under another key" }?.hex)
+        let opcode = try #require(specification.opcode(named: file.opcode))
+        let type = ExampleCheck.type(of: example, opcode: opcode, in: specification)
+        let bytes = try #require(Hex.bytes(hex))
+        let runs = PacketAnatomy(bytes, payload: type, in: specification).runs
+        #expect(!runs.contains { $0.isUnknown })
+        #expect(runs.contains { $0.field?.key == "show" })
+    }
+
     @Test("covers every byte of what is no packet at all")
     func mutants() throws {
         let specification = try Repository.specification()
