@@ -28,8 +28,8 @@ extension Client {
         try store.read { try $0.value(of: .phone) }
     }
 
-    /// The chat that `keepOpenChat` stored; nil if there is none, or if the account is no longer in
-    /// it.
+    /// The chat that `keepOpenChat` stored; nil if it stored no chat, or if the account has left the
+    /// chat.
     public func openChat() throws(ClientError) -> ChatID? {
         let chat = try store.read { try $0.value(of: .openChat) as Int64? }.map { ChatID($0) }
         guard let chat, let summary = try self.chat(chat), !summary.isGone else { return nil }

@@ -37,9 +37,9 @@ public final class Client: Sendable {
         var address: ServerAddress?
         if let server { address = try ServerAddress(server) }
         let trust = trust?.withCertificatesOnly
-        if let address { try (trust ?? .system).check(at: address) }
+        if let address { try trust?.requireTLS(at: address) }
         // A stored address is checked when the client connects: the messages can be read anyway.
-        if address == nil, let trust { try trust.check() }
+        if trust != nil || address?.scheme == .tls { try (trust ?? .system).check() }
         let store = try LocalStore(path: path)
         try store.write { tx in try tx.set(server: address, trust: trust) }
         let listeners = Listeners()

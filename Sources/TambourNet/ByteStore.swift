@@ -65,8 +65,8 @@ final class ByteStore {
 
     private func reserve(_ extra: Int) {
         if end + extra <= capacity { return }
-        // Move the contents to the front only if no more bytes move than become free. This makes
-        // appending amortised O(1).
+        // Move the contents to the front only if the free space there is at least as large. This
+        // makes appending amortised O(1).
         if start >= count, count + extra <= capacity {
             memmove(base, base + start, count)
         } else {

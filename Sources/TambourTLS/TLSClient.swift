@@ -56,12 +56,7 @@
                 guard SSL_CTX_set_default_verify_paths(context.pointer) == 1 else {
                     throw TLSError("the system's authorities cannot be read")
                 }
-            case .authorities(let path):
-                try TLSContext.checkReadable(path)
-                guard SSL_CTX_load_verify_locations(context.pointer, path, nil) == 1 else {
-                    throw TLSError("\(path) has no certificates in PEM")
-                }
-            case .certificates(let pem): try context.trust(certificatesOf: pem)
+            case .authorities(let pem): try context.trust(certificatesOf: pem)
             case .pinned: break
             }
             let this = Unmanaged.passUnretained(self).toOpaque()

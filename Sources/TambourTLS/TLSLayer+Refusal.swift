@@ -20,8 +20,9 @@
             let error = X509_STORE_CTX_get_error(store)
             switch error {
             case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
+                let names = TLSContext.names(of: own, most: TLSRefusal.mostNames)
                 rejection = .wrongName(
-                    names: TLSContext.names(of: own, most: TLSRefusal.mostNames)
+                    names: names.map { String($0.prefix(TLSRefusal.mostNameCharacters)) }
                 )
             case X509_V_ERR_CERT_HAS_EXPIRED:
                 let end = TLSContext.seconds(X509_get0_notAfter(current))

@@ -2,11 +2,9 @@
 package enum TLSTrust: Hashable, Sendable {
     /// The authorities that the system trusts.
     case system
-    /// The authorities of a file in PEM, instead of those of the system.
-    case authorities(String)
-    /// The certificates of a text in PEM, instead of those of the system. A server is trusted if
-    /// its chain contains one of them, which need not be a root.
-    case certificates(String)
+    /// The certificates of a text in PEM, instead of the system's authorities. A server is trusted
+    /// if its chain contains one of them, which need not be a root.
+    case authorities(pem: String)
     /// A public key, by the SHA-256 of its SubjectPublicKeyInfo. Neither the name nor the time
     /// of the certificate counts.
     case pinned([UInt8])
@@ -22,7 +20,7 @@ package enum TLSRefusal: Hashable, Sendable {
     ///
     /// - Parameter key: the SHA-256 of the server's SubjectPublicKeyInfo.
     case untrusted(reason: String, key: [UInt8])
-    /// The certificate, or one of its chain, is not valid any more.
+    /// The certificate, or one of its chain, has expired.
     ///
     /// - Parameter atSeconds: seconds since 1970.
     case expired(atSeconds: Int64)
@@ -40,6 +38,8 @@ package enum TLSRefusal: Hashable, Sendable {
     case alert(reason: String)
     case other(reason: String)
 
-    /// The most names of a certificate that are told.
+    /// The number of names that a refusal may contain.
     static let mostNames = 4
+    /// The length of such a name. A certificate may contain longer texts than DNS allows.
+    static let mostNameCharacters = 253
 }

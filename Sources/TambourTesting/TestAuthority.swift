@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 package import TambourTLS
 
@@ -12,6 +13,9 @@ package final class TestAuthority: Sendable {
     package let directory: String
     /// The authority's own certificate.
     package var certificate: String { "\(directory)/ca.pem" }
+
+    /// Returns the authority's own certificate in PEM.
+    package func pem() throws -> String { try String(contentsOfFile: certificate, encoding: .utf8) }
 
     package init() throws {
         directory = try TestServer.temporaryDirectory()

@@ -45,7 +45,7 @@
             let first = try authority.issue("first", ["DNS:first.example.org"])
             let second = try authority.issue("second", ["DNS:*.example.net"])
             try await serving(authority, pair(first) + pair(second)) { child, address in
-                let client = try TLSClient(.authorities(authority.certificate))
+                let client = try TLSClient(.authorities(pem: authority.pem()))
                 try connect(address, "first.example.org", client)
                 try connect(address, "second.example.net", client)
                 try authority.issue("second", ["DNS:third.example.org"])

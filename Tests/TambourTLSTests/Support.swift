@@ -147,7 +147,7 @@
             ciphers: String = TLSContext.ciphers
         ) throws -> TLSClient {
             try TLSClient(
-                .authorities(authority.certificate),
+                .authorities(pem: authority.pem()),
                 identity: identity,
                 isOld: isOld,
                 ciphers: ciphers

@@ -19,7 +19,7 @@
         func failures() throws {
             try World.with { world in
                 let stranger = try TestAuthority()
-                let distrusting = try TLSClient(.authorities(stranger.certificate))
+                let distrusting = try TLSClient(.authorities(pem: stranger.pem()))
                 #expect(try world.peer(distrusting).handshake().failure == .untrusted)
                 #expect(try world.peer(TLSClient(.system)).handshake().failure == .untrusted)
                 let wrongName = try world.peer(world.client(), host: "chat.example.com")

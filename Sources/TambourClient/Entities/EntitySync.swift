@@ -209,7 +209,7 @@ final class EntitySync {
                 link.hasPulled = true
                 let page = try reply.objects.map { try Entity($0) }
                 try take(page, of: reply, tx)
-                // Wakes callers that wait for other devices' changes, even if there are none.
+                // Wakes callers that wait for other devices' changes, even after an empty page.
                 if isInSync { tx.changes.entities = true }
             } catch let error as ClientError {
                 link.wantsPull = error == .timedOut

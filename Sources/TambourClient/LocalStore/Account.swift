@@ -69,7 +69,7 @@ extension StoreTransaction {
             )
         }
         guard let trust else { return }
-        try trust.check(at: server)
+        try trust.requireTLS(at: server)
         try set(.trust, trust.stored)
     }
 

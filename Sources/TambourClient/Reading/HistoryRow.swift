@@ -25,7 +25,8 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     public let text: String
     /// Formatting, in UTF-16 units of `text`.
     public let spans: [MessageSpan]
-    /// The answered message; nil if there is none, or if it is known to be deleted.
+    /// The answered message; nil if the row answers no message, or a message that is known to be
+    /// deleted.
     public internal(set) var quote: Quote?
     /// The name of the original's sender, if this message is a forward; empty until the server has
     /// stored the message.

@@ -99,19 +99,16 @@ extension ServerTrust {
     var forTLS: TLSTrust {
         switch self {
         case .system: .system
-        case .authorities(let pem): .certificates(pem)
+        case .authorities(let pem): .authorities(pem: pem)
         case .pinned(let key): .pinned(key.bytes)
         }
     }
 
-    /// Checks that a client can connect to an address with this trust.
+    /// Checks that an address has a certificate to which a chosen trust can apply.
     ///
-    /// - Throws: `ClientError.invalid` for a chosen trust without TLS, and as `check`.
-    func check(at address: ServerAddress) throws(ClientError) {
-        switch address.scheme {
-        case .tls: try check()
-        case .tcp where self == .system: break
-        case .tcp:
+    /// - Throws: `ClientError.invalid` for any trust but `system` at an address without TLS.
+    func requireTLS(at address: ServerAddress) throws(ClientError) {
+        guard address.scheme == .tls || self == .system else {
             throw .invalid(
                 reason: "\(address) has no certificate to check: write tls:// before its name"
             )

@@ -26,8 +26,8 @@ extension ClientCore {
 
     /// Applies a push about the scheduled messages of a chat.
     func scheduled(_ push: NotifMsgDelayed, _ tx: StoreTransaction) throws {
-        // If the description of a listed chat mentions no scheduled messages, there are none. A
-        // dialog that has not begun has no description, so its list may lack changes.
+        // A listed chat has scheduled messages only if its description says so. A dialog that has
+        // not begun has no description, so its list may lack changes.
         let wasStale =
             try tx.scheduledList(of: push.chatID)?.isStale ?? !tx.isListed(push.chatID)
         if let message = push.message { try tx.putScheduled(message, in: push.chatID) }

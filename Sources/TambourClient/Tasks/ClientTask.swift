@@ -8,9 +8,9 @@ import TambourProtocol
 protocol QueuedTask: Codable, Sendable {
     /// The stored name of this kind. It must never change.
     static var kind: String { get }
-    /// The stored name of the same action on a comment; nil if there is none. Because of the
-    /// separate name, a version of the app that does not know comments never runs the task on a
-    /// message.
+    /// The stored name of the same action on a comment; nil if comments do not have the action.
+    /// Because of the separate name, a version of the app that does not know comments never runs
+    /// the task on a message.
     static var commentKind: String? { get }
     /// The layout of the stored fields.
     static var version: Int { get }

@@ -148,7 +148,7 @@ struct EntitiesHandler: Sendable {
             unread: request.ops.enumerated().map { ($0, $1) }[...],
             // Reserve room for the result of every operation, because an operation that is skipped
             // for lack of room also has a result.
-            room: caller.replyBudget - request.ops.count * EntityResult.leastWireSize
+            room: caller.replyBudget - request.ops.count * EntityResult.bareWireSize
         )
         return try read(batch, from: caller, in: tx)
     }
@@ -469,7 +469,7 @@ extension EntitySchema.Kind {
 
 extension EntityResult {
     /// An upper bound for the wire size in bytes of a result without its entities.
-    fileprivate static let leastWireSize = 200
+    fileprivate static let bareWireSize = 200
 
     /// An upper bound for the wire size in bytes of the entities in the result.
     fileprivate var copiesWireSize: Int {

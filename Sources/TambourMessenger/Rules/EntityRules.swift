@@ -257,7 +257,7 @@ package struct EntityRules: Sendable {
     }
 
     /// For an update of an entity that has changed since the update's base, returns the fields that
-    /// may still be applied; nil if there are none.
+    /// may still be applied; nil if no field may.
     private func accepted(
         _ operation: EntityOperation,
         on current: StoredEntity,

@@ -743,10 +743,10 @@ package struct LoginReply: WirePayload, Hashable {
     /// Newest first. In the dialect `tamtam` without items whose id is 0.
     package var chats: [Chat]
     /// Kinds that the reply returns in full although the client sent a mark; further chats follow with
-    /// CHATS_LIST. Absent when there are none. Only for clients with the capability `resync`.
+    /// CHATS_LIST. Absent when empty. Only for clients with the capability `resync`.
     package var resync: [SyncKind]?
-    /// Ranges of changes that the reply omits and SYNC_MORE returns; absent when there are none. Only for
-    /// clients with the capability `sync-more`.
+    /// Ranges of changes that the reply omits and SYNC_MORE returns; absent when empty. Only for clients with
+    /// the capability `sync-more`.
     package var more: [SyncRange]?
     /// Where CHATS_LIST continues, to be sent back unchanged; absent or 0 at the end.
     package var chatMarker: Int64?
@@ -1391,8 +1391,8 @@ package struct Login2Reply: WirePayload, Hashable {
     package var contacts: [User]
     /// Settings; present only when configHash differs.
     package var config: LoginConfig?
-    /// Contacts to read with SYNC_MORE; absent when there are none. Without the capability both lists end
-    /// where the reply is full. Only for clients with the capability `sync-more`.
+    /// Contacts to read with SYNC_MORE; absent when empty. Without the capability both lists end where the
+    /// reply is full. Only for clients with the capability `sync-more`.
     package var more: [SyncRange]?
 
     package init(

@@ -63,9 +63,7 @@
 
             /// The certificate of the authority.
             func trust() throws -> ServerTrust {
-                .authorities(
-                    pem: try String(contentsOfFile: authority.certificate, encoding: .utf8)
-                )
+                .authorities(pem: try authority.pem())
             }
 
             func pin() throws -> ServerTrust {

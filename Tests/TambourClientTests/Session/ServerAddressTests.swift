@@ -132,7 +132,7 @@ struct ServerTrustTests {
     func plain() throws {
         let plain = try ServerAddress("tcp://chat.example.org")
         let pin = ServerTrust.pinned(try #require(ServerKeyDigest(Self.hex)))
-        #expect(throws: ClientError.self) { try pin.check(at: plain) }
-        try ServerTrust.system.check(at: plain)
+        #expect(throws: ClientError.self) { try pin.requireTLS(at: plain) }
+        try ServerTrust.system.requireTLS(at: plain)
     }
 }

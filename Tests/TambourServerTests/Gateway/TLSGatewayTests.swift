@@ -32,7 +32,7 @@
                     logs: false
                 )
                 defer { server.remove() }
-                let client = try TLSClient(.authorities(authority.certificate))
+                let client = try TLSClient(.authorities(pem: authority.pem()))
                 try body(World(server: server, authority: authority, client: client))
             }
 

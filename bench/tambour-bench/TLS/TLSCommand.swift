@@ -41,7 +41,7 @@ struct TLSCommand: AsyncParsableCommand {
                 "echo_16384_us",
             ]
             for round in 0..<rounds {
-                let meter = try TLSMeter(pair, authority: authority.certificate)
+                let meter = try TLSMeter(pair, authority: authority.pem())
                 // Memory is measured once, before the other measurements have used any.
                 var ours = round == 0 ? ["idle_bytes": try meter.idle(sessions)] : [:]
                 ours["handshake_us"] = try meter.handshakes(count, resumes: false)

@@ -32,9 +32,9 @@
         ///
         /// - Parameter resumes: whether all handshakes but the first resume a session.
         func handshakes(_ count: Int, resumes: Bool) throws -> Double {
-            let client = try TLSClient(.authorities(authority))
+            let client = try TLSClient(.authorities(pem: authority))
             return try best(of: count) {
-                let fresh = resumes ? client : try TLSClient(.authorities(authority))
+                let fresh = resumes ? client : try TLSClient(.authorities(pem: authority))
                 var pair: Pair? = try connect(fresh)
                 let kept = pair?.client
                 measure { pair = nil }
@@ -44,14 +44,14 @@
 
         /// Returns the server's microseconds for one echo, in the best pass.
         func echoes(_ count: Int, bytes: Int) throws -> Double {
-            let pair = try connect(TLSClient(.authorities(authority)))
+            let pair = try connect(TLSClient(.authorities(pem: authority)))
             let text = [UInt8](repeating: 7, count: bytes)
             return try best(of: count) { try echo(text, pair) }
         }
 
         /// Returns the resident bytes of one idle session of the server, after an echo.
         func idle(_ count: Int) throws -> Double {
-            let client = try TLSClient(.authorities(authority))
+            let client = try TLSClient(.authorities(pem: authority))
             let text = [UInt8](repeating: 7, count: 1024)
             var servers: [any ConnectionLayer] = []
             servers.reserveCapacity(count)
