@@ -39,7 +39,7 @@ let package = Package(
         .package(url: "https://github.com/swiftlang/swift-subprocess", exact: "1.0.2", traits: []),
     ],
     targets: [
-        // Ground: targets that import, of this package, only targets of this group.
+        // Ground: of this package's targets, these import only one another.
         .systemLibrary(name: "CEpoll"),
         .systemLibrary(name: "CWidth"),
         .systemLibrary(
@@ -247,7 +247,8 @@ let package = Package(
             ]
         ),
         .testTarget(name: "TerminalKitTests", dependencies: ["TambourTesting", "TerminalKit"]),
-        // Tests of devices together with the server's rules, which no test of one side can replace.
+        // Tests that run devices against the server's rules. Tests of one side alone cannot replace
+        // them.
         .testTarget(
             name: "EntityTests",
             dependencies: [
@@ -291,9 +292,9 @@ let package = Package(
                 "TambourFraming", "TambourMessenger", "TambourProtocol", "TambourSQL",
                 "TambourServer", "TambourTesting", "tambour", "tambourd",
             ],
-            // The tests compile or run these files themselves: the power-cut layer and its test
-            // program, and Python programs that drive clients and terminals, follow the guide, and
-            // check output.
+            // The tests themselves compile or run these files: the power-cut layer, its test
+            // program, and Python programs. The Python programs drive clients and terminals, follow
+            // the guide, and check output.
             exclude: [
                 "Captures", "Clients", "CodeExamples", "Guide", "JSONOutput",
                 "PowerCut/powercut.c", "PowerCut/writer.c", "Sessions", "StockClient", "Terminal",

@@ -165,7 +165,7 @@ class Sender:
 
 
 def seed(path: Path, chats: int, messages: int) -> None:
-    """Copies the only chat and the only message of a real account until the store has the given numbers."""
+    """Copies the only chat and the only message of a real account until the store has the given numbers of both."""
     db = sqlite3.connect(path)
     columns = [row[1] for row in db.execute("PRAGMA table_info(chat)")]
     chat = dict(zip(columns, db.execute("SELECT * FROM chat LIMIT 1").fetchone()))
@@ -352,7 +352,7 @@ def main() -> int:
         print(f"key at 100 messages/s, ms: {quantiles(busy)}; CPU {share:.0f} %")
         figures["key at 100 messages/s, ms"] = sorted(busy)[int(len(busy) * 0.99)]
 
-        # Scrolls up, so that old messages are read too.
+        # Scrolls up, to make the client read old messages too.
         for _ in range(40):
             terminal.type(b"\x1b[5~")
             terminal.drain(0.05)

@@ -1,5 +1,5 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-// glibc declares this one under _GNU_SOURCE only, which the importer does not define.
+// glibc declares accept4 only if _GNU_SOURCE is defined. Swift's importer does not define it.
 extern int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);

@@ -9,7 +9,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
-// Swift imports functions, but not the macros that OpenSSL offers for some of them.
+// OpenSSL defines some calls as macros, which Swift does not import. The functions below wrap them.
 
 static inline int tambour_ssl_ctx_set_min_version(SSL_CTX *context, int version) {
     return (int)SSL_CTX_set_min_proto_version(context, version);
@@ -37,14 +37,14 @@ static inline int tambour_ssl_set_server_name(SSL *ssl, const char *name) {
     return (int)SSL_set_tlsext_host_name(ssl, name);
 }
 
-// The rules of all contexts. Swift does not import these constants.
+// Sets the options that all contexts use. Swift does not import these constants.
 static inline void tambour_ssl_ctx_set_rules(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
         SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
 }
 
-// Turns tickets of TLS 1.2 off. `SSL_CTX_set_num_tickets` sets the number of TLS 1.3 tickets.
+// Turns off TLS 1.2 session tickets. `SSL_CTX_set_num_tickets` sets the number of TLS 1.3 tickets.
 static inline void tambour_ssl_ctx_no_tickets(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
 }
@@ -59,7 +59,8 @@ static const long tambour_no_session_cache = SSL_SESS_CACHE_OFF;
 static const long tambour_client_session_cache =
     SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL;
 
-// Prepares HMAC with SHA-256. OpenSSL keeps the pointers of parameters until they are used.
+// Prepares HMAC with SHA-256. The parameters only point to `key` and `digest`, so both must stay
+// valid until OpenSSL has read them.
 static inline int tambour_mac_set_key(EVP_MAC_CTX *context, unsigned char *key, size_t count) {
     char digest[] = "SHA256";
     OSSL_PARAM parameters[] = {
@@ -79,7 +80,7 @@ static inline void tambour_bio_done(BIO *bio) {
     BIO_clear_retry_flags(bio);
 }
 
-// Returns a DNS name of the certificate, and its length; NULL after the last.
+// Returns a copy of the DNS name at `index` in the certificate; NULL after the last name.
 static inline char *tambour_x509_dns_name(X509 *certificate, int index) {
     GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
     char *found = NULL;

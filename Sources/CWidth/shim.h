@@ -1,4 +1,4 @@
 #include <stddef.h>
 
-// glibc declares this one under _XOPEN_SOURCE only, which the importer does not define.
+// glibc declares wcwidth only if _XOPEN_SOURCE is defined. Swift's importer does not define it.
 extern int wcwidth(wchar_t character);

@@ -12,18 +12,18 @@ public struct ChangeSet: Hashable, Sendable {
     public internal(set) var comments: Set<ChatID> = []
     /// People whose name, presence or contact status has changed.
     public internal(set) var people: Set<UserID> = []
-    /// Chats whose draft has changed without a call in this process, for example on another device.
-    /// Changes by another process of this device set `everything` instead.
+    /// Chats whose draft has changed for a reason other than a call in this process, for example on
+    /// another device. Changes by another process of this device set `everything` instead.
     public internal(set) var drafts: Set<ChatID> = []
-    /// The queue of actions has changed.
+    /// Whether the queue of actions has changed.
     public internal(set) var queue = false
-    /// Entities or their conflicts have changed.
+    /// Whether entities or their conflicts have changed.
     public internal(set) var entities = false
-    /// Folders or the chats in them have changed.
+    /// Whether folders or the chats in them have changed.
     public internal(set) var folders = false
-    /// The account itself or its settings have changed.
+    /// Whether the account itself or its settings have changed.
     public internal(set) var account = false
-    /// Anything may have changed, for example because another process has written.
+    /// Whether anything may have changed, for example because another process has written.
     public internal(set) var everything = false
 
     public init() {}

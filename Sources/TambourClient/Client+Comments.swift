@@ -21,7 +21,7 @@ extension Client {
 
     /// Returns the comments on a post of a channel. Does not wait for the server.
     ///
-    /// - Throws: `ClientError.invalid` for a message outside of channels, and for an event.
+    /// - Throws: `ClientError.invalid` when the message is not in a channel, or is an event.
     public func comments(
         on post: MessageID,
         of channel: ChatID
@@ -42,7 +42,8 @@ extension Client {
         }
     }
 
-    /// Returns the comments with this id; nil for any other chat, and after the post was deleted.
+    /// Returns the comments with this id; nil if the id belongs to no comments, or if the post was
+    /// deleted.
     public func comments(_ id: ChatID) throws(ClientError) -> Comments? {
         try store.read { try Reader($0).comments(id) }
     }

@@ -26,10 +26,9 @@ extension Client {
     /// Saves a draft on this device and on the account's other devices. An empty text discards the
     /// draft.
     ///
-    /// A draft longer than the longest allowed message stays on this device only, and drafts from
-    /// other devices do not replace it: docs/decisions/0024-long-drafts.md. Both rules also hold
-    /// for drafts of comments. They hold for a draft in a group that the account is no longer in,
-    /// until the account rejoins the group.
+    /// Three kinds of drafts stay on this device only, and drafts from other devices do not replace
+    /// them: a draft longer than the longest allowed message, a draft of a comment, and a draft in
+    /// a group while the account is no longer in the group. See docs/decisions/0024-long-drafts.md.
     public func saveDraft(
         _ text: String,
         in chat: ChatID,

@@ -4,8 +4,8 @@ public import TambourProtocol
 extension Client {
     /// Replaces the text of an own message.
     ///
-    /// - Parameter spans: the formatting of the new text, and the people whom it names. Mentions in
-    ///   unchanged parts of the text stay. nil keeps all formatting of the unchanged parts.
+    /// - Parameter spans: the formatting and the mentions of the new text; nil keeps the formatting
+    ///   of the unchanged parts. Mentions in the unchanged parts always stay.
     /// - Returns: the id of the queued action.
     @discardableResult
     public func edit(

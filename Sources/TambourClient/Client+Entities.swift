@@ -3,9 +3,9 @@ public import TambourProtocol
 /// Entities that several devices edit offline: accounts, profiles, notes, preferences, series of
 /// measurements.
 ///
-/// A change is stored and shown at once, and sent to the server when it can be reached. The client
+/// A change is stored and shown at once. It is sent when the server can be reached. The client
 /// never drops a change silently: when the changes of two devices conflict, `entityConflicts` keeps
-/// both until the user has chosen.
+/// both changes until the user has chosen.
 ///
 /// The first call of any of these functions starts the synchronisation of entities. Until then, the
 /// client neither requests nor stores entities.
@@ -79,8 +79,8 @@ extension Client {
 
     /// Resolves a conflict.
     ///
-    /// - Parameter parent: the new parent of the entity, for a choice of `mine` when the old parent
-    ///   is deleted.
+    /// - Parameter parent: the new parent of the entity. Needed only if `choice` is `mine` and the
+    ///   old parent is deleted.
     public func resolveConflict(
         _ id: EntityID,
         _ choice: EntityChoice,
@@ -91,8 +91,8 @@ extension Client {
         }
     }
 
-    /// Returns the number of changes of this device, deletions included, that the server has
-    /// neither accepted nor refused. Conflicts do not count.
+    /// Returns the number of this device's changes that the server has not answered yet, including
+    /// deletions. Conflicts do not count.
     public func pendingEntityChanges() async throws(ClientError) -> Int {
         try await wish { core, tx in try core.entities.use(tx).pendingCount }
     }
@@ -100,9 +100,9 @@ extension Client {
     /// Returns whether all entity changes of other devices have arrived, that is, no pull is in
     /// flight or needed.
     ///
-    /// - Returns: false while there is no connection. While another process is connected, returns
-    ///   whether this account has ever pulled entities, because that process then keeps them up to
-    ///   date.
+    /// - Returns: false while there is no connection. While another process is connected, that
+    ///   process keeps the entities up to date. The result is then whether this account has ever
+    ///   pulled entities.
     public func isEntitySyncDone() async -> Bool {
         if state == .elsewhere {
             let mark = try? await wish { _, tx in try tx.value(of: .entitiesMark) as Int64? }
@@ -196,7 +196,8 @@ extension ObjPullReply {
 }
 
 extension Entity {
-    /// The value of the field that orders the series; 0 without a value, as on the server.
+    /// The value of the field that orders the series; 0 if the field has no value, as on the
+    /// server.
     fileprivate func position(in field: String) -> Int64 {
         if case .int(let value) = fields[field] { value } else { 0 }
     }

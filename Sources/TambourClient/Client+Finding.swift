@@ -2,9 +2,9 @@ public import TambourProtocol
 
 /// Queries that only the server can answer. Every call waits for the server.
 extension Client {
-    /// Finds the person with a phone number, if that person allows it.
+    /// Finds the person with a phone number, if the person allows this search.
     ///
-    /// - Throws: `ClientError.refused` when no such person can be found.
+    /// - Throws: `ClientError.refused` when no person can be found.
     public func find(phone: String) async throws(ClientError) -> Person {
         let reply = try await askLoggedIn(ContactInfoByPhoneRequest(phone: phone))
         guard let person = try await keep([reply.contact]).first else {
@@ -21,9 +21,10 @@ extension Client {
 
     /// Searches the server's messages for words that begin with the words of `query`, newest first.
     ///
-    /// The results are not stored on this device. To open one, call `look` for its chat with the
-    /// message as the position. A server with many messages to search may return empty pages. After
-    /// an empty page, the client requests the next page, up to `pagesOfNothing` pages in total.
+    /// The results are not stored on this device. To open a result, call `look` with its chat, and
+    /// with its message as the position. A server with many messages to search may return empty
+    /// pages. After an empty page, the client requests the next page, up to `pagesOfNothing` pages
+    /// in total.
     /// - Parameters:
     ///   - chat: nil for all chats.
     ///   - marker: the marker at the end of the previous page; nil for the first page.
@@ -85,7 +86,8 @@ extension Client {
 }
 
 extension Reader {
-    /// Returns nil for a message whose deletion is queued on this device.
+    /// Converts a message that the server found; nil if the deletion of the message is queued on
+    /// this device.
     fileprivate func found(_ found: FoundMessage) throws -> Client.Found? {
         let title = try chat(found.chatID)?.title ?? ""
         let context = Context(chat: found.chatID, title: title, readMark: 0)

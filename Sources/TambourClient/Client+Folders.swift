@@ -51,17 +51,17 @@ public struct ChatFolder: Hashable, Sendable, Identifiable {
 
 /// Folders of chats.
 ///
-/// The first call of `syncFolders`, or the first change, starts their synchronisation. Until then,
-/// the client requests no folders. Changes are stored, shown at once, and sent when the server can
-/// be reached.
+/// The first call of `syncFolders`, or the first change, starts the synchronisation of folders.
+/// Until then, the client requests no folders. Changes are stored, shown at once, and sent when the
+/// server can be reached.
 extension Client {
     /// Keeps the folders up to date from now on, also after a restart.
     public func syncFolders() async throws(ClientError) {
         try await wish { core, tx in try core.useFolders(tx) }
     }
 
-    /// Returns the folders in their order, from local storage. Omits the folder that contains all
-    /// chats. `ChangeSet.folders` announces changes.
+    /// Returns the folders from local storage, in the order that the user chose. Omits the folder
+    /// that contains all chats. `ChangeSet.folders` announces changes.
     public func folders() throws(ClientError) -> [ChatFolder] {
         try store.read { try $0.shownFolders().map(ChatFolder.init) }
     }
@@ -118,7 +118,7 @@ extension Client {
     /// Changes the order of the folders. Folders that `ids` omits follow in their old order.
     public func orderFolders(_ ids: [ChatFolder.ID]) async throws(ClientError) {
         try await change { core, folders, tx in
-            // A newer order replaces a queued one, so it must contain all folders.
+            // The new order replaces a queued order, so the new order must contain all folders.
             let rest = folders.map(\.id).filter { !ids.contains($0) }
             try core.queue(OrderFoldersTask(order: ids + rest), tx)
         }

@@ -8,8 +8,8 @@ extension Client {
         public let title: String
         public let about: String
         public let members: Int
-        /// The public name, or the part of the invitation link from `join/` on; empty if the server
-        /// hides it.
+        /// The public name, or the part of the invitation link that begins with `join/`; empty if
+        /// the server hides it.
         public let link: String
 
         init(_ chat: Chat) {
@@ -44,8 +44,8 @@ extension Client {
 
     /// Returns the group or channel of a link; nil for an invalid link.
     ///
-    /// - Parameter link: an invitation link, whole or only its part from `join/` on, or a public
-    ///   name.
+    /// - Parameter link: a public name, a whole invitation link, or the part of an invitation link
+    ///   that begins with `join/`.
     public func lookUp(_ link: String) async throws(ClientError) -> ChatCard? {
         try await askLoggedIn(LinkInfoRequest(link: Text(link))).chat.map(ChatCard.init)
     }
@@ -67,7 +67,7 @@ extension Client {
         return reply.chats.first?.link.map { "\($0)" }
     }
 
-    /// Replaces the invitation of a chat. The previous one becomes invalid.
+    /// Replaces the invitation of a chat. The previous invitation becomes invalid.
     public func renewInvitation(of chat: ChatID) async throws(ClientError) -> String? {
         let request = ChatUpdateRequest(chatID: chat, revokePrivateLink: true)
         return try await askLoggedIn(request).chat.link.map { "\($0)" }

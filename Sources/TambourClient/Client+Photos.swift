@@ -1,10 +1,11 @@
 import Foundation
 package import TambourProtocol
 
-/// Sending photos. These calls are not public yet, because the server refuses every message with a
-/// photo until it accepts uploads.
+/// Sending photos. The server does not accept uploads yet and refuses every message with a photo.
+/// These calls are therefore not public.
 extension Client {
-    /// Sends a photo after its upload. Later messages in the chat wait for the photo.
+    /// Uploads a photo, then sends a message with it. Later messages in the chat wait for the
+    /// photo.
     ///
     /// Errors, such as a file that is not a photo, appear as the failure of the message. The user
     /// can retry or discard the message. This call becomes public when the server accepts uploads:
@@ -25,7 +26,8 @@ extension Client {
         isSilent: Bool = false
     ) async throws(ClientError) -> OutgoingID {
         try Self.requireRoom(for: caption)
-        // Another process, which has its own working directory, may upload the file.
+        // Store an absolute path, because another process with another working directory may upload
+        // the file.
         let source = URL(filePath: path).standardizedFileURL.path
         return try await wish { core, tx in
             try tx.requireNoComments(chat, "a comment cannot have a photo yet")

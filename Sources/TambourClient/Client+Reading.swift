@@ -13,12 +13,12 @@ extension Client {
         try store.read { try $0.server() }
     }
 
-    /// The servers that the account trusts at its address.
+    /// Which servers the account trusts at the stored address.
     public func trust() throws(ClientError) -> ServerTrust {
         try store.read { try $0.trust() }
     }
 
-    /// Returns the pinned message of a chat as a quote; nil without one.
+    /// Returns the pinned message of a chat as a quote; nil if no message is pinned.
     public func pinnedMessage(in chat: ChatID) throws(ClientError) -> HistoryRow.Quote? {
         try store.read { try Reader($0).pinnedMessage(in: chat) }
     }
@@ -28,8 +28,8 @@ extension Client {
         try store.read { try $0.value(of: .phone) }
     }
 
-    /// The chat that `keepOpenChat` stored; nil if it stored no chat, or if the account has left the
-    /// chat.
+    /// The chat that `keepOpenChat` stored; nil if it stored none, or if the account is no longer
+    /// in the chat.
     public func openChat() throws(ClientError) -> ChatID? {
         let chat = try store.read { try $0.value(of: .openChat) as Int64? }.map { ChatID($0) }
         guard let chat, let summary = try self.chat(chat), !summary.isGone else { return nil }
@@ -76,9 +76,9 @@ extension Client {
     public enum HistoryAnchor: Hashable, Sendable {
         /// The newest messages.
         case newest
-        /// The messages before this one, which is not included.
+        /// The messages before this message, which is not included.
         case before(MessageID)
-        /// The messages after this one, which is not included.
+        /// The messages after this message, which is not included.
         case after(MessageID)
         /// This message and the messages on both sides of it.
         case around(MessageID)
@@ -89,8 +89,7 @@ extension Client {
         case firstUnread
     }
 
-    /// Returns a page of a chat's stored history, with gaps marked. Call `look` to have gaps
-    /// filled.
+    /// Returns a page of a chat's stored history, with gaps marked. Call `look` to fill the gaps.
     public func history(
         of chat: ChatID,
         _ anchor: HistoryAnchor = .newest,
@@ -123,8 +122,8 @@ extension Client {
         try store.read { try $0.contacts() }
     }
 
-    /// Returns everybody about whom this device stores something, sorted by name: contacts, and
-    /// people who are or were in a chat with this account.
+    /// Returns all people about whom this device has data, sorted by name: contacts, and people who
+    /// are or were in a chat with this account.
     public func knownPeople() throws(ClientError) -> [Person] {
         try store.read { try $0.knownPeople() }
     }
@@ -172,11 +171,11 @@ extension Client {
     // MARK: - The screen
 
     /// Reports which part of a chat is on the screen. The client fetches the messages that are
-    /// missing there, and those that the reader will reach next.
+    /// missing there. It also fetches the messages that the reader will reach next.
     ///
     /// - Parameters:
-    ///   - position: the message at the edge of the screen towards which the reader moves; nil at
-    ///     the newest end.
+    ///   - position: the message at the top of the screen if the reader scrolls back, otherwise the
+    ///     message at the bottom; nil at the newest end.
     ///   - visible: the messages on the screen, oldest first.
     public func look(
         at chat: ChatID,

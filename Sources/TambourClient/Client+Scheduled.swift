@@ -33,7 +33,7 @@ public struct ScheduledMessage: Hashable, Sendable, Identifiable {
     /// When the message is sent, in Unix milliseconds; nil for as soon as possible.
     public let timeMs: Int64?
     public let state: State
-    /// Whether a change of this device is queued or in flight.
+    /// Whether a change made on this device is queued or in flight.
     public let isChanging: Bool
 }
 
@@ -44,13 +44,13 @@ extension Client {
 
     /// Schedules a message.
     ///
-    /// The message waits until the server can be reached. If it reaches the server after its time,
-    /// the server sends it at once. If that is more than a minute late, the client publishes
-    /// `ClientEvent.sentLate`.
+    /// The message waits until the server can be reached. If the message reaches the server after
+    /// its time, the server sends the message at once. If it is then more than a minute late, the
+    /// client publishes `ClientEvent.sentLate`.
     ///
     /// - Parameters:
     ///   - atMs: when to send the message, in Unix milliseconds.
-    ///   - draft: as in `send` without a time.
+    ///   - draft: as in `send` without the parameter `atMs`.
     /// - Throws: `ClientError.invalid` for a time that has passed or is more than a year away, for
     ///   a chat that the account is no longer in, and when the chat already has
     ///   `mostScheduledInChat` scheduled messages.
@@ -89,7 +89,7 @@ extension Client {
         }
     }
 
-    /// Returns the scheduled messages of a chat, the next one first, from local storage.
+    /// Returns the scheduled messages of a chat from local storage, the next message to send first.
     ///
     /// While `look` reports the chat as shown, the client keeps the list up to date. Changes are
     /// announced in `ChangeSet.histories`.
@@ -184,7 +184,7 @@ extension ClientCore {
         }
     }
 
-    /// Finds a scheduled message. A queued message that has reached the server meanwhile is not
+    /// Finds a scheduled message. After a queued message has reached the server, it is no longer
     /// found under its old id.
     ///
     /// - Throws: `ClientError.invalid` for a message that is no longer scheduled.
@@ -240,7 +240,8 @@ extension ClientCore {
         _ tx: StoreTransaction
     ) throws {
         var task = EditScheduledTask(chat: chat.rawValue, message: message.id.rawValue)
-        // The new task replaces a queued one, so it must repeat the changes of that task.
+        // The new task replaces a queued task, so the new task must repeat the changes of the
+        // queued task.
         for case (_, let queued as EditScheduledTask) in try tx.scheduling(in: chat)
         where queued.message == task.message {
             task = queued.merged(onto: task)
@@ -262,7 +263,7 @@ extension ClientCore {
 }
 
 extension EditScheduledTask {
-    /// Returns this change applied after an earlier one.
+    /// Returns the combination of an earlier change and this later change.
     fileprivate func merged(onto earlier: EditScheduledTask) -> EditScheduledTask {
         var merged = earlier
         if let text { (merged.text, merged.elements) = (text, elements) }
@@ -272,7 +273,7 @@ extension EditScheduledTask {
 }
 
 extension Reader {
-    /// Returns the scheduled messages of a chat, with the queued changes of this device.
+    /// Returns the scheduled messages of a chat, with this device's queued changes applied.
     func scheduled(in chat: ChatID) throws -> [ScheduledMessage] {
         var edits: [Int64: EditScheduledTask] = [:]
         var cancelled: Set<Int64> = []
@@ -314,7 +315,7 @@ extension Reader {
     /// - Parameters:
     ///   - failedMs: the time of the last failure to send a message of the list. Messages that were
     ///     due by then have failed.
-    ///   - passedMs: the server's clock is at or after this time.
+    ///   - passedMs: a time that the server's clock has reached.
     private func scheduled(
         _ message: Message,
         _ edit: EditScheduledTask?,

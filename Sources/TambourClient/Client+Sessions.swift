@@ -36,7 +36,8 @@ extension Client {
         try await closeSessions(SessionsCloseRequest())
     }
 
-    /// Signs out another device. Has no effect if it has signed out already. Waits for the server.
+    /// Signs out another device. Has no effect if that device has already signed out. Waits for the
+    /// server.
     public func closeSession(_ id: Int64) async throws(ClientError) {
         try await closeSessions(SessionsCloseRequest(id: id))
     }

@@ -16,7 +16,7 @@ extension Client {
         case done
         /// The phone number is new: the user has to enter a name.
         case nameWanted(Registration)
-        /// The account also has a password.
+        /// The account also has a password, which the user has to enter.
         case passwordWanted(PasswordRequest)
     }
 
@@ -28,7 +28,7 @@ extension Client {
 
     /// A request for the account's password.
     public struct PasswordRequest: Sendable {
-        /// The reminder that the owner wrote down.
+        /// The hint that the account's owner stored.
         public let hint: String?
         /// Nil after a sign-in that another device approved.
         let phone: String?
@@ -43,8 +43,8 @@ extension Client {
         /// Nobody.
         case closed
 
-        /// The policy that a server named; `open` if it named none, as older servers do, or an
-        /// unknown one.
+        /// Converts the policy that a server named. The result is `open` if the server named no
+        /// policy, as older servers do, or an unknown policy.
         init(_ mode: RegistrationMode?) {
             switch mode {
             case .invite: self = .invite
@@ -93,8 +93,8 @@ extension Client {
     /// Requests a login code, which the server sends to the owner of the phone outside of this
     /// protocol.
     ///
-    /// If registration is restricted, the server silently sends no code to a phone that has neither
-    /// an account nor an invitation, so that nobody can find out who has an account.
+    /// If registration is restricted, a phone without an account and without an invitation gets no
+    /// code. The server reports no error, because an error would reveal who has an account.
     /// - Parameters:
     ///   - phone: 5 to 15 digits, with or without a plus.
     ///   - invitation: the code of an invitation; nil for an existing account, an invited phone, or
@@ -148,7 +148,8 @@ extension Client {
     /// Signs in with the login token of a reply, or returns the request for a password if the reply
     /// contains a challenge.
     ///
-    /// - Returns: The step that follows; nil when the reply contains neither.
+    /// - Returns: The step that follows; nil when the reply contains no login token and no
+    ///   challenge.
     func signIn(
         _ tokens: TokenAttrs,
         _ challenge: PasswordChallenge?,
@@ -215,8 +216,8 @@ extension Client {
         }
     }
 
-    /// Signs out. Erases all data of the account on this device, and signs out its other processes
-    /// on this device.
+    /// Signs out. Erases all data of the account on this device. Also signs out the account's other
+    /// processes on this device.
     public func signOut() async throws(ClientError) {
         try await call { (core: ClientCore) throws(ClientError) in try core.signOut() }
     }

@@ -6,7 +6,7 @@ extension Client {
     public struct SignInLink: Sendable {
         /// The text of the QR code.
         public let text: String
-        /// How long the link can be approved.
+        /// How long another device can approve the link.
         public let lifetime: Duration
         /// The server's id of this sign-in. Only the device that shows the link knows it.
         let track: String

@@ -5,9 +5,9 @@ extension Client {
     /// Returns the thread of a message: the chain of answered messages up to the first message of
     /// the thread, and all answers to messages of this chain.
     ///
-    /// The thread is read from the local store, including queued messages. The chain ends at a
-    /// message that is deleted or not stored here, which is then the first entry. Other deleted
-    /// messages are omitted, and answers to a deleted message form a separate thread.
+    /// The thread is read from the local store, including queued messages. The chain stops at a
+    /// message that is deleted or not stored here. This message is then the first entry. Other
+    /// deleted messages are omitted, and answers to a deleted message form a separate thread.
     /// - Parameters:
     ///   - limit: the maximum number of entries, at least 2. A longer thread is reduced to the
     ///     message itself, the nearest messages of the chain (up to half of the limit), and the
@@ -79,7 +79,7 @@ extension Reader {
         count: Int
     ) throws -> (path: [MessageID], isFromStart: Bool) {
         var path = [message]
-        // A malformed message that answers a later one could form a cycle.
+        // A malformed message that answers a later message could form a cycle.
         var seen: Set = [message]
         while let last = path.last, !overlays.isDeleted(last) {
             guard let answered = try store.messageAnswered(by: last, in: chat),

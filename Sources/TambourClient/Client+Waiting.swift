@@ -112,7 +112,8 @@ extension TaskRecord {
     var refusal: String? { state.isFailed ? lastError ?? "it was refused" : nil }
 }
 
-/// The fields of a task's payload that the queue shows, for every kind of task.
+/// The fields of a task's payload that the list of waiting actions shows. They cover all kinds of
+/// tasks.
 private struct WaitingPayload: Decodable {
     let chat: Int64?
     let text: String?

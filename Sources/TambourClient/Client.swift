@@ -38,7 +38,8 @@ public final class Client: Sendable {
         if let server { address = try ServerAddress(server) }
         let trust = trust?.withCertificatesOnly
         if let address { try trust?.requireTLS(at: address) }
-        // A stored address is checked when the client connects: the messages can be read anyway.
+        // A stored address is checked only when the client connects, because the stored messages
+        // can be read without a connection.
         if trust != nil || address?.scheme == .tls { try (trust ?? .system).check() }
         let store = try LocalStore(path: path)
         try store.write { tx in try tx.set(server: address, trust: trust) }
@@ -58,7 +59,7 @@ public final class Client: Sendable {
 
     // MARK: - Lifecycle
 
-    /// Connects, and keeps connected until `stop`.
+    /// Connects, and stays connected until `stop`.
     public func start() {
         driver.start()
     }
@@ -79,8 +80,8 @@ public final class Client: Sendable {
         driver.perform { $0.networkChanged() }
     }
 
-    /// Reconnects sooner, because the user waits for the connection. The pause after a failure ends
-    /// at most two seconds after its start. May be called on every keystroke.
+    /// Shortens the pause after a failed connection: the pause then ends at most two seconds after
+    /// it began. Call this when the user waits for the connection, even on every keystroke.
     public func hurry() {
         driver.perform { $0.hurry() }
     }
@@ -88,12 +89,12 @@ public final class Client: Sendable {
     /// The state of the connection to the server.
     public var state: ConnectionState { listeners.state }
 
-    /// The reason why this account was signed out, as in `ClientEvent.signedOut`; nil if this has
-    /// not happened since the client was created or last online.
+    /// The reason why this account was signed out, as in `ClientEvent.signedOut`; nil if the
+    /// account has not been signed out since the client was created or last online.
     public var signedOutReason: String? { listeners.signedOutReason }
 
-    /// The `signedOutReason` when a different account signs in while this device still holds an
-    /// account's messages.
+    /// The `signedOutReason` when an account signs in on a device that still holds the messages of
+    /// another account.
     public static let holdsAnother = "this device holds the messages of another account"
 
     /// Returns the number of bytes sent and received since the client was created.
@@ -118,15 +119,15 @@ public final class Client: Sendable {
 
     // MARK: - Streams
 
-    /// Returns a stream of later changes to the local store. A slow reader receives several changes
-    /// merged into one.
+    /// Returns a stream of the changes to the local store from now on. A slow reader receives
+    /// several changes merged into one.
     public func changes() -> AsyncStream<ChangeSet> { listeners.changes() }
 
     /// Returns a stream of connection states, starting with the current state.
     public func states() -> AsyncStream<ConnectionState> { listeners.states() }
 
-    /// Returns a stream of later events, which are not stored. A slow reader misses the oldest
-    /// events.
+    /// Returns a stream of the events from now on. Events are not stored, and a slow reader misses
+    /// the oldest events.
     public func events() -> AsyncStream<ClientEvent> { listeners.events() }
 
     // MARK: - Writing
@@ -167,8 +168,8 @@ public final class Client: Sendable {
     /// Sends a text of any length. A text too long for one message is sent as several messages in
     /// order.
     ///
-    /// The first message answers `message`. The other parameters are those of `send`; `parts`
-    /// defines where the text is cut.
+    /// The first message answers `message`. The other parameters have the same meaning as in
+    /// `send`. `parts` defines where the text is cut.
     /// - Returns: ids for the messages until the server assigns ids. All messages are already
     ///   stored when the call returns.
     /// - Throws: `ClientError.invalid` when the text is empty, when a text too long for one message
@@ -230,7 +231,7 @@ public final class Client: Sendable {
 
     /// Deletes messages for everybody, or for this account only.
     ///
-    /// - Returns: the id of the queued action, as for the other changes below.
+    /// - Returns: the id of the queued action. The functions below also return such an id.
     @discardableResult
     public func delete(
         _ messages: [MessageID],
@@ -269,7 +270,8 @@ public final class Client: Sendable {
         try await want(MarkTask(chat: chat.rawValue, message: message.rawValue, isUnread: true))
     }
 
-    /// Reacts to a message. The new reaction replaces this account's earlier one; nil removes it.
+    /// Reacts to a message. The new reaction replaces this account's earlier reaction; nil removes
+    /// it.
     @discardableResult
     public func react(
         _ emoji: String?,
@@ -303,7 +305,7 @@ public final class Client: Sendable {
 
     // MARK: - Chats and people
 
-    /// Creates a group or channel of this account and the given people.
+    /// Creates a group or channel whose members are this account and the given people.
     @discardableResult
     public func createChat(
         title: String,
@@ -453,7 +455,7 @@ public final class Client: Sendable {
 
     // MARK: - Queued actions
 
-    /// Cancels a pending action, or discards a refused one.
+    /// Cancels a pending action, or discards a refused action.
     public func cancel(_ outgoing: OutgoingID) async throws(ClientError) {
         try await wish { core, tx in try core.cancel(outgoing, tx) }
     }

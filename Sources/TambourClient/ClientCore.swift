@@ -3,8 +3,8 @@ import TambourProtocol
 /// The whole client except threads, sockets and clocks. A driver makes one call at a time, and
 /// performs the effects that the core requests from its host.
 ///
-/// Every call is one transaction of the local store. When another process has signed out, a
-/// separate transaction handles that first. Nothing is sent before the commit:
+/// Every call is one transaction of the local store. If another process has signed out, the core
+/// first handles the sign-out in a separate transaction. Nothing is sent before the commit:
 ///
 ///     bytes, time, an action ──▶ one transaction ──▶ commit ──▶ bytes, changes, the next alarm
 ///
@@ -126,7 +126,7 @@ package final class ClientCore {
 
     // MARK: - Transactions
 
-    /// Runs `body` in one transaction, then the deferred steps after the commit.
+    /// Runs `body` in one transaction. After the commit, runs the deferred steps.
     ///
     /// - Returns: nil when the transaction failed and nothing has changed.
     @discardableResult
@@ -138,13 +138,14 @@ package final class ClientCore {
         }
     }
 
-    /// Runs `body` in one transaction, then the deferred steps after the commit.
+    /// Runs `body` in one transaction. After the commit, runs the deferred steps.
     ///
     /// - Throws: an error of `body`, or `ClientError.store`. In both cases nothing has changed.
     func attempt<Value>(_ body: (StoreTransaction) throws -> Value) throws(ClientError) -> Value {
         while true {
             // Another process may have signed out. The core ends that account's session in a
-            // separate transaction, so that a `body` that throws does not roll this back.
+            // separate transaction. If `body` throws, its rollback then does not undo the end of
+            // the session.
             let value: Value? = try transaction { tx in
                 try noticeOthers(tx) && noticeSignOut(tx) ? nil : try body(tx)
             }

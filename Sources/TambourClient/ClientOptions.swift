@@ -6,7 +6,8 @@ public struct ClientOptions: Sendable {
     public var deviceName = ""
     /// The language of the server's error texts, such as `ru` or `en`.
     public var locale = ""
-    /// The maximum number of chats in the reply to LOGIN. The remaining chats follow.
+    /// The maximum number of chats in the reply to LOGIN. Later replies contain the remaining
+    /// chats.
     public var chatsAtOnce = 40
     /// The number of messages to request at once.
     public var historyPage = 50

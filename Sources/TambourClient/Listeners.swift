@@ -11,7 +11,7 @@ final class Listeners: Sendable {
         /// The reason why the server or another process signed the account out.
         var signedOutReason: String?
         var lastID = 0
-        /// Changes that a listener has not consumed yet.
+        /// The changes that each listener has not consumed yet.
         var untold: [Int: ChangeSet] = [:]
     }
 

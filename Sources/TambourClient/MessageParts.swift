@@ -3,7 +3,7 @@ import TambourProtocol
 /// A part of a text, short enough for one message.
 public struct MessagePart: Hashable, Sendable {
     public let text: String
-    /// The formatting of the part, and the people whom it names.
+    /// The formatting and the mentions in the part.
     public let spans: [MessageSpan]
 }
 
@@ -27,8 +27,8 @@ extension Client {
     ///
     /// - Parameters:
     ///   - text: a text of any length.
-    ///   - spans: the formatting of the text, and the people whom it names. Each part gets the
-    ///     formatting of its text.
+    ///   - spans: the formatting and the mentions in the text. Each part gets the formatting of its
+    ///     text.
     ///   - limit: the maximum number of UTF-16 units in a part, at least 2.
     /// - Returns: the parts in order; none for an empty text, or for a text longer than `limit`
     ///   that contains only white space.
@@ -114,8 +114,8 @@ private struct TextCutter {
         return !mentions.contains { $0.lowerBound < offset && offset < $0.upperBound }
     }
 
-    /// Returns the start of the part after a cut: after white space, but before the indentation of
-    /// its first line.
+    /// Returns the start of the part that follows a cut. Skips white space, except the indentation
+    /// of the part's first line.
     private func next(after cut: Int) -> Int {
         guard cut < characters.count else { return cut }
         let text = characters[cut...].firstIndex { !$0.isBlank } ?? characters.count
@@ -137,6 +137,6 @@ private struct TextCutter {
 }
 
 extension Character {
-    /// Whether the character is white space. A space with a combining mark is not.
+    /// Whether the character is white space. A space with a combining mark is not white space.
     fileprivate var isBlank: Bool { unicodeScalars.allSatisfy(\.properties.isWhitespace) }
 }

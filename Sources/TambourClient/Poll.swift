@@ -3,12 +3,12 @@ public import TambourProtocol
 /// A poll in a message, as this account sees it.
 public struct Poll: Hashable, Sendable, Identifiable {
     public struct Answer: Hashable, Sendable, Identifiable {
-        /// Its number in the poll, from 1.
+        /// The number of the answer in the poll, from 1.
         public let id: Int64
         public let text: String
         /// The number of votes; 0 if this account may not see the votes.
         public let votes: Int
-        /// Whether this account has voted for it.
+        /// Whether this account has voted for the answer.
         public let isChosen: Bool
     }
 
@@ -20,7 +20,7 @@ public struct Poll: Hashable, Sendable, Identifiable {
     public let isClosed: Bool
     /// Whether one person may choose several answers.
     public let allowsSeveral: Bool
-    /// Whether nobody sees who voted for what.
+    /// Whether the poll hides who voted for which answer.
     public let isAnonymous: Bool
     /// Whether votes may be changed and taken back.
     public let isChangeable: Bool
@@ -101,8 +101,8 @@ public struct NewPoll: Hashable, Sendable, Codable {
 extension Client {
     /// Sends a poll.
     ///
-    /// - Throws: `ClientError.invalid` for a poll without a question, with fewer than two answers
-    ///   or with too many.
+    /// - Throws: `ClientError.invalid` for a poll without a question, with fewer than two answers,
+    ///   or with too many answers.
     @discardableResult
     public func send(_ poll: NewPoll, to chat: ChatID) async throws(ClientError) -> OutgoingID {
         let texts = [poll.question] + poll.answers
@@ -122,7 +122,7 @@ extension Client {
         }
     }
 
-    /// Votes in a poll. The answers replace earlier ones; an empty list withdraws the vote.
+    /// Votes in a poll. The answers replace earlier answers; an empty list withdraws the vote.
     public func vote(
         for answers: [Int64],
         in poll: Int64,

@@ -1,7 +1,7 @@
 package import TambourProtocol
 
-/// An effect of a request outside the store, such as a push to other sessions. The events of a
-/// commit are sent after the commit and before its replies.
+/// An effect of a request outside the store, such as a push to other sessions. The server sends the
+/// events of a transaction after its commit and before its replies.
 package enum Event: Sendable {
     /// A push for every live connection of the users in `to`, which is sorted by id. The connection
     /// `except` gets the reply instead.
@@ -58,7 +58,7 @@ package enum CodeRecipient: Hashable, Sendable {
 
 /// A change of a user's settings.
 package struct SettingsNews: Sendable {
-    /// The version of the settings. The hash that clients hold contains it.
+    /// The version of the settings. The hash that clients hold contains this version.
     package let version: Int64
     package let isHidden: Bool
     /// All settings of the user, a map.

@@ -27,6 +27,6 @@ package struct ConnectionID: Hashable, Sendable {
 }
 
 extension DeviceID {
-    /// The device of messages that record events of a chat. No installation has this id.
+    /// The device id of messages that record events of a chat. No installation has this id.
     package static let server = DeviceID(0)
 }

@@ -2,7 +2,7 @@ package import TambourProtocol
 
 /// Where clients see messages: in a chat, or under a post of a channel.
 package struct MessageAddress: Hashable, Sendable {
-    /// The chat id that the reader sees; for comments the channel.
+    /// The chat id that the reader sees; for comments, the id of the channel.
     package let chatID: ChatID
     /// The post on which the messages are comments; nil for other messages.
     package let postID: MessageID?

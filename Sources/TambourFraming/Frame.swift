@@ -4,8 +4,8 @@ package import TambourProtocol
 package struct Frame {
     /// The ten bytes before the payload.
     package let header: PacketHeader
-    /// The payload as received. It is valid only as long as the bytes that were passed to the
-    /// decoder.
+    /// The payload as received. It is valid only as long as the bytes that the decoder received are
+    /// valid.
     package let wirePayload: UnsafeRawBufferPointer
 
     package init(header: PacketHeader, wirePayload: UnsafeRawBufferPointer) {
@@ -15,11 +15,11 @@ package struct Frame {
 
     /// Returns a copy of the payload, inflated if it is compressed.
     ///
-    /// A limit bounds the result. The factor in `flags` is ignored, because some senders put a
-    /// constant there.
-    /// - Parameter authenticated: whether the peer has logged in. Before login a payload may
-    ///   inflate to `maxFrameBytesBeforeLogin`, which also limits uncompressed payloads; after
-    ///   login, to `maxInflatedBytes`.
+    /// The size of the result is limited. The factor in `flags` is ignored, because some senders
+    /// put a constant there.
+    /// - Parameter authenticated: whether the peer has logged in. Before login, the inflated
+    ///   payload has at most `maxFrameBytesBeforeLogin` bytes, which is also the limit for
+    ///   uncompressed payloads. After login, it has at most `maxInflatedBytes` bytes.
     /// - Throws: `PayloadError` if the payload is damaged, too long, or compressed with zstd.
     package func payload(
         limits: Limits,

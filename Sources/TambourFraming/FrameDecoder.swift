@@ -19,7 +19,7 @@ package struct FrameDecoder: Sendable {
     ///
     /// A bad version or command is rejected as soon as its byte arrives, even if the header is
     /// incomplete.
-    /// - Throws: `FrameError`. Afterwards the start of the next frame is unknown.
+    /// - Throws: `FrameError`. After an error, the start of the next frame is unknown.
     package func next(
         in bytes: UnsafeRawBufferPointer,
         from offset: inout Int

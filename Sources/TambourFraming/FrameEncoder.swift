@@ -5,7 +5,7 @@ import TambourProtocol
 ///
 /// - Parameters:
 ///   - payload: At most `PacketHeader.maxLength` bytes, the limit of a frame.
-///   - compressFrom: The minimum size in bytes for an attempt to compress. Below 350 bytes,
+///   - compressFrom: The smallest payload, in bytes, that is compressed. Below 350 bytes,
 ///     compression never saves bytes.
 /// - Returns: false when the payload is too long for a frame. In this case `output` stays
 ///   unchanged.
@@ -21,8 +21,8 @@ package func encodePacket(
     into output: inout [UInt8]
 ) -> Bool {
     guard payload.count <= PacketHeader.maxLength else { return false }
-    // The room fits the uncompressed payload, because a larger compressed block is useless. The
-    // room is not initialised, because a reply may have a million bytes.
+    // The buffer has the size of the uncompressed packet, because a larger compressed block is
+    // useless. It is not filled with zeros first, because a reply may have a million bytes.
     let packet = [UInt8](unsafeUninitializedCapacity: PacketHeader.size + payload.count) {
         room,
         count in

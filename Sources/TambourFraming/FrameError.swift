@@ -1,4 +1,5 @@
-/// The reason why a stream cannot be split further. The connection answers if it can, and closes.
+/// The reason why the rest of a stream cannot be split into frames. The session sends an error
+/// reply if it can, and closes the connection.
 package enum FrameError: Error, Hashable, Sendable {
     /// A version other than 10 and 11.
     case version(UInt8)

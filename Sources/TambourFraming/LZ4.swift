@@ -68,10 +68,11 @@ package enum LZ4 {
         return inflated
     }
 
-    /// Computes the decompressed size of a block by walking over its sequences:
+    /// Computes the decompressed size of a block by walking over its sequences. The last sequence
+    /// ends after its literals.
     ///
     ///     ┌───────┬──────────────────┬──────────┬────────┬────────────────┐
-    ///     │ token │ literal length…  │ literals │ offset │ match length…  │  … the last one ends after its literals
+    ///     │ token │ literal length…  │ literals │ offset │ match length…  │  …
     ///     │ 1     │ 0… (token hi 15) │ n        │ 2, LE  │ 0… (lo 15) + 4 │
     ///     └───────┴──────────────────┴──────────┴────────┴────────────────┘
     private static func inflatedSize(
@@ -94,8 +95,8 @@ package enum LZ4 {
 
             guard end - index >= 2 else { throw .damaged }
             let offset = Int(block[index]) | Int(block[index + 1]) << 8
-            // Reject an offset of 0. The library would copy stale bytes of other data from its
-            // output buffer.
+            // Reject an offset of 0. With such an offset, the library would copy bytes of older,
+            // unrelated data.
             guard offset > 0, offset <= size else { throw .damaged }
             index += 2
             size += try runLength(Int(token & 0x0F), in: block, at: &index) + 4
@@ -103,8 +104,8 @@ package enum LZ4 {
         throw .damaged
     }
 
-    /// Reads a length. A length of 15 continues in further bytes, which are added up until a byte
-    /// is below 255.
+    /// Reads a length. If `start` is 15, further bytes follow, and their values are added to it.
+    /// The first byte below 255 is the last one.
     private static func runLength(
         _ start: Int,
         in block: UnsafeRawBufferPointer,

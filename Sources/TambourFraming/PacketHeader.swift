@@ -13,7 +13,7 @@ import TambourProtocol
 package struct PacketHeader: Hashable, Sendable {
     /// The length of a header in bytes.
     package static let size = 10
-    /// The largest value of `length`, bytes.
+    /// The largest value of `length`, in bytes.
     package static let maxLength = 0xFF_FFFF
 
     /// The protocol version: 10 in packets that the server sends, 10 or 11 in packets that it

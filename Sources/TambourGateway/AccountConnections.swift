@@ -9,8 +9,8 @@ final class AccountConnections: Sendable {
     private let perToken: Int
     private let perUser: Int
     private let connections = Mutex<[UserID: [Connection]]>([:])
-    /// The number of each user's connections that receive unread counters with each message. Users
-    /// without such connections are absent.
+    /// For each user, the number of connections that receive unread counters with each message. A
+    /// user without such a connection has no entry.
     private let counted = Mutex<[UserID: Int]>([:])
 
     /// - Parameters:
@@ -21,8 +21,8 @@ final class AccountConnections: Sendable {
         self.perUser = perUser
     }
 
-    /// - Returns: the excess connections to close: the oldest connections of the account or the
-    ///   token.
+    /// - Returns: the connections to close because the account or the token has too many. They are
+    ///   the oldest ones.
     func add(_ session: Session, of user: UserID, token: SessionID) -> [Session] {
         connections.withLock { connections in
             connections[user, default: []].append((session, token))
@@ -41,8 +41,9 @@ final class AccountConnections: Sendable {
         }
     }
 
-    /// Records that one more, or one fewer, connection of a user receives unread counters with each
-    /// message.
+    /// Changes the number of the user's connections that receive unread counters by one.
+    ///
+    /// - Parameter isCounted: true adds a connection, false removes one.
     func count(_ user: UserID, isCounted: Bool) {
         counted.withLock { counted in
             let count = counted[user, default: 0] + (isCounted ? 1 : -1)

@@ -4,24 +4,24 @@ import Synchronization
 import TambourMessenger
 import TambourProtocol
 
-/// Admits or refuses accepted sockets, depending on the number of free descriptors. Closes
-/// unauthenticated connections to make room.
+/// Admits or refuses accepted sockets, depending on the number of free descriptors. To make room,
+/// closes strangers. A stranger is a connection that has not logged in.
 ///
-/// The system assigns the lowest free descriptor, so the number of an accepted socket is a lower
-/// bound for the descriptors in use. The number of connections is a second lower bound, for the
-/// case that lower numbers have gaps.
+/// The system gives a new socket the lowest free descriptor. At least that many descriptors are
+/// therefore in use. When a low descriptor has just become free, this estimate is too low. The
+/// number of connections is a second estimate. The server uses the larger of the two.
 final class Admission: Sendable {
     private let strangers: Strangers
     private let metrics: ServerMetrics
     private let log: ThrottledLog
     private let nowMs: @Sendable () -> Int64
-    /// The number of used descriptors from which each accepted connection closes the oldest
-    /// stranger.
+    /// When this many descriptors are in use, the server closes the oldest stranger for each new
+    /// connection.
     private let crowdedFrom: Int
-    /// The number of used descriptors from which connections are refused, because strangers close
-    /// more slowly than new connections arrive.
+    /// When this many descriptors are in use, the server refuses new connections. It gets this far
+    /// when strangers close more slowly than new connections arrive.
     private let fullFrom: Int
-    /// The number of descriptors that are not connections.
+    /// The number of descriptors in use before the first connection.
     private let ownDescriptors = Atomic<Int>(0)
 
     /// The number of strangers to close when no descriptor is left.

@@ -7,8 +7,8 @@ struct Deadlines {
     struct Situation {
         let phase: SessionStateMachine.Phase
         let isStranger: Bool
-        /// The time when the session is closed unless its client reads something; nil for a client
-        /// without a backlog.
+        /// The time when the session closes if its client has read nothing until then; nil for a
+        /// client without a backlog.
         let stalledAtMs: Int64?
     }
 
@@ -24,7 +24,7 @@ struct Deadlines {
     /// Whether the connection's layers are still opening.
     private var isOpening = false
     private var lastByteAt: Int64 = 0
-    /// The time since which a frame is incomplete; nil when there is no incomplete frame.
+    /// The time when the current incomplete frame began; nil when there is no incomplete frame.
     private var partialSince: Int64?
     private var timerAt = Int64.max
 
@@ -39,7 +39,8 @@ struct Deadlines {
         self.isOpening = isOpening
     }
 
-    /// Records that the layers have opened. The time for SESSION_INIT and LOGIN begins.
+    /// Records that the layers have opened. The deadlines of SESSION_INIT and LOGIN count from this
+    /// time.
     mutating func layersOpened(at now: Int64) {
         openedAt = now
         isOpening = false
@@ -57,7 +58,7 @@ struct Deadlines {
 
     /// Records whether a frame is incomplete after a round.
     ///
-    /// - Returns: whether the deadline of an incomplete frame has just begun.
+    /// - Returns: whether the deadline of an incomplete frame starts with this call.
     mutating func roundEnded(isPartial: Bool, at now: Int64) -> Bool {
         guard isPartial else {
             partialSince = nil
@@ -68,7 +69,8 @@ struct Deadlines {
         return true
     }
 
-    /// Returns the new time for the timer; nil when the timer already fires early enough.
+    /// Returns the time to which the timer must be set; nil when the timer already fires early
+    /// enough.
     mutating func timer(in situation: Situation) -> Int64? {
         let deadline = next(in: situation)
         guard deadline < timerAt else { return nil }
@@ -76,7 +78,7 @@ struct Deadlines {
         return deadline
     }
 
-    /// Returns the action after the timer has fired.
+    /// Returns what the session must do now that its timer has fired.
     mutating func timerFired(in situation: Situation, at now: Int64) -> Action {
         if let stalled = situation.stalledAtMs, stalled <= now { return .closeSlowReader }
         let deadline = next(in: situation)

@@ -1,10 +1,10 @@
 import TambourFraming
 import TambourProtocol
 
-/// A push for the receivers on one lane. It is encoded once for all receivers of the same bytes.
+/// A push for the receivers on one lane. Receivers that need the same bytes share one encoding.
 ///
-/// The bytes depend on compression and on the capabilities that affect this push. Receivers of the
-/// same bytes differ only in the sequence number, which is set when the packet is written.
+/// The bytes depend on compression and on the capabilities that affect this push. Only the sequence
+/// number differs for each receiver. It is set when the packet is written.
 struct EncodedPush<Content: WirePush> {
     /// The form of a push for one receiver.
     enum Delivery {
@@ -12,13 +12,13 @@ struct EncodedPush<Content: WirePush> {
         case packet([UInt8])
         /// No packet, because the receiver lacks a capability that the push needs.
         case nothing
-        /// No packet, because the payload is longer than clients read. The value is its length in
+        /// No packet, because the payload is longer than clients accept. The value is its length in
         /// bytes.
         case tooLong(Int)
     }
 
-    /// The form for receivers with these capabilities; only the capabilities that affect the bytes
-    /// are compared.
+    /// The form for receivers with these capabilities. The set contains only capabilities that
+    /// affect the bytes.
     private struct Form {
         let capabilities: Capabilities
         let delivery: Delivery
@@ -51,8 +51,8 @@ struct EncodedPush<Content: WirePush> {
         matters = push.gates.union(.lz4Large)
     }
 
-    /// Returns the form for these capabilities. Encodes it for the first receiver with these
-    /// capabilities.
+    /// Returns the form for these capabilities. The first call for each set of capabilities encodes
+    /// the push.
     mutating func delivery(for capabilities: Capabilities) -> Delivery {
         guard capabilities.isSuperset(of: needs) else { return .nothing }
         let capabilities = capabilities.intersection(matters)

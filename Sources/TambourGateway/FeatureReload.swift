@@ -3,7 +3,8 @@ import Synchronization
 import TambourMessenger
 import TambourProtocol
 
-/// A reload of feature rules: the new rules for all lanes, and the lanes' results.
+/// A reload of feature rules. Contains the new rules for all lanes, and collects the results of the
+/// lanes.
 final class FeatureReload: Sendable {
     let rules: FeatureRules
     private let lanes = DispatchGroup()
@@ -22,8 +23,8 @@ final class FeatureReload: Sendable {
         lanes.leave()
     }
 
-    /// - Returns: the number of sessions that got new decisions; nil when a lane did not finish in
-    ///   time.
+    /// - Returns: the number of sessions that got new decisions; nil when a lane did not finish
+    ///   within `timeout`.
     func wait(_ timeout: DispatchTimeInterval) -> Int? {
         lanes.wait(timeout: .now() + timeout) == .success ? told.withLock { $0 } : nil
     }

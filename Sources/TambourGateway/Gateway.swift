@@ -10,7 +10,7 @@ import TambourQueues
 package final class Gateway: Sendable {
     /// The state of a lane.
     package struct LaneReport {
-        /// The seconds that a posted block waited for its turn on the lane.
+        /// The time that a posted block waited for its turn on the lane, in seconds.
         package let delay: Double
         package let features: [String: FeatureCount]
     }
@@ -29,8 +29,8 @@ package final class Gateway: Sendable {
 
     private static let laneTimeout = DispatchTimeInterval.seconds(5)
 
-    /// Creates the lanes and connects this door to the messenger. No connection is served until
-    /// `start`.
+    /// Creates the lanes and connects this door to the messenger. The door serves connections only
+    /// after `start`.
     ///
     /// - Parameter poisonsBuffers: see `ServerConfiguration`.
     package init(
@@ -137,9 +137,9 @@ package final class Gateway: Sendable {
     /// Connections that have not logged in.
     package var strangerCount: Int { shared.strangers.count }
 
-    /// Returns a report of each lane. It waits for the lanes, so it must not be called on a lane or
-    /// the engine.
-    /// - Returns: nil when a lane does not answer within five seconds.
+    /// Returns a report of each lane. The call waits for the lanes, so do not call it on a lane or
+    /// on the engine.
+    /// - Returns: the reports; nil when a lane does not answer within five seconds.
     package func laneReports() -> [LaneReport]? {
         let reports = Mutex([LaneReport?](repeating: nil, count: lanes.count))
         let answered = DispatchGroup()
@@ -159,11 +159,12 @@ package final class Gateway: Sendable {
 
     /// Loads feature rules and applies them on all lanes.
     ///
-    /// When this method returns, each session whose feature decisions changed has been sent the new
-    /// ones; the reply to a later PING follows them. Like `laneReports`, it waits for the lanes.
+    /// When this method returns, the lanes have written the new decisions to each session whose
+    /// decisions changed. The reply to a later PING follows them. Like `laneReports`, this method
+    /// waits for the lanes.
     /// - Returns: the rules, and the number of sessions that got new decisions.
-    /// - Throws: the mistakes in the rules, in which case the old rules stay in force; `BusyLane`
-    ///   when a lane applies the new rules too late.
+    /// - Throws: the mistakes in the rules. In this case the old rules stay in force. Throws
+    ///   `BusyLane` when a lane does not apply the new rules in time.
     package func applyRules(
         _ load: () throws -> FeatureRules
     ) throws -> (rules: FeatureRules, told: Int) {
@@ -186,7 +187,7 @@ package final class Gateway: Sendable {
         for listener in stopped { listener.stop() }
     }
 
-    /// Closes each connection when its requests in flight are answered.
+    /// Closes each connection as soon as its requests in flight are answered.
     package func closeConnections() {
         router.post(.stop)
     }

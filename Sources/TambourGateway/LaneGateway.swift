@@ -25,8 +25,8 @@ enum LaneMessage: Sendable {
     case delivered(Countdown)
     /// Apply new feature rules.
     case features(FeatureReload)
-    /// Continue a reload with the remaining sessions. `told` is the number of sessions that got new
-    /// decisions so far.
+    /// Continue a reload with the remaining sessions. `told` is the number of sessions that have
+    /// got new decisions so far.
     case tellFeatures(FeatureReload, ArraySlice<Session>, told: Int)
     case stop
 }
@@ -42,7 +42,8 @@ final class LaneGateway: @unchecked Sendable {
     private var byUser: [UserID: [Session]] = [:]
     /// The sessions whose clients named features.
     private var withFeatures: [ObjectIdentifier: Session] = [:]
-    /// For each feature, the numbers of sessions for which it is on and off.
+    /// For each feature, the number of sessions for which it is on, and the number for which it is
+    /// off.
     private(set) var featureCounts: [String: FeatureCount] = [:]
     private(set) var rules: FeatureRules
     private let pages: PageTurns
@@ -66,8 +67,8 @@ final class LaneGateway: @unchecked Sendable {
         addressee.gateway = self
     }
 
-    /// A holder that allows the mailbox to be created before its receiver, the gateway, is
-    /// initialized.
+    /// Refers to the gateway, which handles the messages of the mailbox. The mailbox is created
+    /// before the gateway is initialized, so the reference is set later.
     ///
     /// `@unchecked Sendable`: set once, before any message can be posted.
     private final class Addressee: @unchecked Sendable {
@@ -78,8 +79,8 @@ final class LaneGateway: @unchecked Sendable {
         mailbox.post(message)
     }
 
-    /// Delivers all messages that were posted before, except pages. The session calls this before
-    /// it answers a PING.
+    /// Delivers all messages that other threads have posted so far, except pages. The session calls
+    /// this method before it answers a PING.
     func drainMailbox() {
         isFence = true
         mailbox.drainNow()
@@ -99,15 +100,14 @@ final class LaneGateway: @unchecked Sendable {
         count(session, [])
     }
 
-    /// Records that the session's client named features, or that its new SESSION_INIT names no
-    /// feature.
+    /// Records whether the client's latest SESSION_INIT named features.
     func namedFeatures(_ session: Session) {
         withFeatures[ObjectIdentifier(session)] =
             session.account.features == nil ? nil : session
         countFeatures(of: session)
     }
 
-    /// Updates the counts after the session's feature decisions may have changed.
+    /// Updates the counts. Call this method when the session's feature decisions may have changed.
     func countFeatures(of session: Session) {
         count(session, session.account.features ?? [])
     }
@@ -188,7 +188,8 @@ final class LaneGateway: @unchecked Sendable {
         }
     }
 
-    /// The number of sessions that apply new rules before other work of the lane gets its turn.
+    /// The number of sessions that get new rules at once. Then other work of the lane gets its
+    /// turn.
     private static let toldAtOnce = 256
 
     /// Evaluates the new rules for the given sessions, and pushes the new decisions to sessions
@@ -220,8 +221,7 @@ final class LaneGateway: @unchecked Sendable {
         }
     }
 
-    /// The number of dictionary lookups in `byUser` that cost as much as one binary search in a
-    /// long list of users.
+    /// One binary search in a long list of users costs as much as this many lookups in `byUser`.
     private static let listedUsers = 8
 
     private func deliver(_ event: Event) {
@@ -250,7 +250,7 @@ final class LaneGateway: @unchecked Sendable {
                 }
             }
             if users.count > Self.listedUsers * byUser.count {
-                // A channel may have many more members than users are online. In this case, look up
+                // A channel may have many members, of whom few are online. In this case, look up
                 // each online user in the list of members, which is sorted by id.
                 for (user, sessions) in byUser where users.holdsSorted(user) {
                     deliver(to: sessions, of: user)
@@ -285,8 +285,8 @@ final class LaneGateway: @unchecked Sendable {
         }
     }
 
-    /// Pushes an event about comments to the sessions that have opened them, if their users still
-    /// see the post.
+    /// Pushes an event about the comments on a post. The receivers are the sessions that have
+    /// opened these comments and whose users still see the post.
     ///
     /// - Parameter readers: the users who see the post, in the order of their ids.
     private func tell(

@@ -1,8 +1,8 @@
 import TambourMessenger
 import TambourProtocol
 
-/// One LOGIN in flight: its request, and the changes since it began, which override the values of
-/// its snapshot.
+/// One LOGIN in flight: its request, and the changes since the LOGIN began. These changes override
+/// the values of the LOGIN's snapshot.
 struct LoginFlow {
     /// The state of the session after the LOGIN is accepted.
     struct Start {
@@ -11,8 +11,8 @@ struct LoginFlow {
         let isInteractive: Bool
         /// Users whose presence the session follows.
         let followed: [UserID]
-        /// Users whom the LOGIN began to follow and whom the session must unfollow, because
-        /// following them was ended while the LOGIN was in flight.
+        /// Users whom the LOGIN began to follow, but whom the session must unfollow. Their
+        /// `unfollow` arrived while the LOGIN was in flight.
         let unfollowed: [UserID]
     }
 
@@ -24,8 +24,8 @@ struct LoginFlow {
         isInteractive = request.interactive ?? true
     }
 
-    /// Records whether the client is in the foreground, as a PING after the LOGIN says. This
-    /// overrides the value in the LOGIN.
+    /// Records whether the client is in the foreground. The value comes from a PING after the
+    /// LOGIN, and overrides the value in the LOGIN.
     mutating func noted(interactive: Bool) {
         isInteractive = interactive
     }

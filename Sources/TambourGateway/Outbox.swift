@@ -7,20 +7,20 @@ import TambourProtocol
 /// Writes replies and pushes to a client, and applies back-pressure. No other code writes to the
 /// client.
 ///
-/// Pushes that arrive during a LOGIN wait until its reply is written. The outbox closes the
-/// connection of a client that does not read.
+/// Pushes that arrive during a LOGIN wait until the reply to the LOGIN is written. The outbox
+/// closes the connection if the client does not read.
 struct Outbox {
     private let shared: SharedServices
     private var opened: Connection?
     private var writer: PacketCodec.Writer
     private var backlog: ReaderBacklog
-    /// The limit of reply bytes that may wait for the client. It is lower before login.
+    /// The limit of reply bytes that may wait for the client. The limit is lower before login.
     private var mostReplyBytes: Int
     private var heldPushes: [[UInt8]] = []
     private var heldPushBytes = 0
     private var isHolding = false
     private var queuedPushBytes = 0
-    /// The payload bytes of all replies so far.
+    /// The number of payload bytes in all replies so far.
     private(set) var replyBytes = 0
 
     init(_ shared: SharedServices) {
@@ -43,7 +43,8 @@ struct Outbox {
         opened = connection
     }
 
-    /// Records the sequence number of the client's last request. Pushes use numbers far from it.
+    /// Records the sequence number of the client's last request. Pushes use numbers far from this
+    /// number.
     mutating func noteSequence(_ sequence: UInt16) {
         writer.lastSequence = sequence
     }
@@ -57,7 +58,7 @@ struct Outbox {
 
     /// Encodes a reply for a client with these capabilities and writes it.
     ///
-    /// - Returns: false for a reply that is too long, which is not written.
+    /// - Returns: false if the reply is too long. In this case it is not written.
     @discardableResult
     mutating func write(
         _ payload: some WirePayload,
@@ -74,7 +75,7 @@ struct Outbox {
 
     /// Writes an encoded reply.
     ///
-    /// - Returns: false for a reply that is too long, which is not written.
+    /// - Returns: false if the reply is too long. In this case it is not written.
     mutating func write(
         _ payload: UnsafeRawBufferPointer,
         _ command: PacketCommand = .ok,
@@ -83,7 +84,7 @@ struct Outbox {
     ) -> Bool {
         guard !connection.isClosing else { return true }
         if payload.count > limits.mostPayloadBytes {
-            // Pages are cut well below this limit. A longer reply would break the client.
+            // Pages end well below this limit. A client could not read a longer reply.
             shared.metrics.repliesOverLimit.add(1)
             shared.longReplies.error(
                 "a reply is too long to be sent; answered as internal",
@@ -128,8 +129,8 @@ struct Outbox {
 
     /// Writes the push in the form for these capabilities, or holds it back during a LOGIN.
     ///
-    /// A push that is too long closes the session. Otherwise its client would miss the push without
-    /// noticing.
+    /// If the push is too long, the outbox closes the session. Otherwise the client would miss the
+    /// push without noticing.
     /// - Returns: whether there is a packet for this client.
     @discardableResult
     mutating func push<Content>(
@@ -195,12 +196,12 @@ struct Outbox {
 
     // MARK: - Back-pressure
 
-    /// Whether the backlog has exceeded the limit and is not yet empty. Meanwhile no further query
-    /// or LOGIN starts.
+    /// Whether the backlog has exceeded the limit and is not yet empty. While this is true, the
+    /// session starts no further query or LOGIN.
     var isBehind: Bool { backlog.isBehind }
 
-    /// The time when the session is closed unless the client reads something, milliseconds; nil for
-    /// a client without a backlog.
+    /// The time, in milliseconds, when the session closes if the client has read nothing until
+    /// then; nil for a client without a backlog.
     var stalledAtMs: Int64? { backlog.deadlineMs }
 
     mutating func noteBacklog(nowMs: Int64) {

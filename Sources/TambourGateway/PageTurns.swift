@@ -7,10 +7,10 @@ import TambourQueues
 ///
 /// A page may have a million bytes. Pushes and replies to commands and PINGs overtake pages. The
 /// lane serves its sockets between two rounds, so one account's pages delay other accounts by at
-/// most one round. Clients cannot rely on the order anyway, because a query may take long at any
-/// time.
+/// most one round. Clients cannot rely on the order of replies anyway, because any query may take
+/// long.
 ///
-/// `@unchecked Sendable`: only its lane touches it.
+/// `@unchecked Sendable`: only the lane touches this object.
 final class PageTurns: @unchecked Sendable {
     private struct Page {
         let session: Session
@@ -28,8 +28,8 @@ final class PageTurns: @unchecked Sendable {
         bytesPerRound = max(1, limits.maxReplyBytesPerRound)
     }
 
-    /// Returns how many bytes of pages a batch of messages may write at once. Further pages take
-    /// turns.
+    /// Returns the number of page bytes that a batch of messages may write at once. Further pages
+    /// wait for their turns.
     ///
     /// - Parameter isFence: whether a PING waits for the end of the batch.
     func budget(isFence: Bool) -> Int {

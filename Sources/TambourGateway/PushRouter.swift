@@ -25,7 +25,8 @@ final class PushRouter: Door {
 
     func sessions(of user: UserID) -> Set<SessionID> { accounts.sessions(of: user) }
 
-    /// Posts a message to all lanes, after every event that was delivered before.
+    /// Posts a message to all lanes. Each lane handles it after all events that were delivered
+    /// earlier.
     func post(_ message: LaneMessage) {
         for gateway in gateways { gateway.post(message) }
     }

@@ -2,13 +2,13 @@ import TambourProtocol
 
 /// Tracks the bytes that a client has not read, and decides whether the client is behind.
 ///
-/// For a client that is behind, the session starts no query or LOGIN, and stops reading requests
-/// once a request waits. The session closes when the client reads no bytes for
-/// `stalledReaderTimeoutMs`. The backlog therefore stays bounded, and a slow network does not end a
-/// session.
+/// While a client is behind, its session starts no query or LOGIN. The session stops reading
+/// requests as soon as one request waits. It closes when the client has read no bytes for
+/// `stalledReaderTimeoutMs`. The backlog therefore stays bounded, and a slow network alone does not
+/// end a session.
 struct ReaderBacklog {
     private struct Lag {
-        /// The time when the client last read bytes, milliseconds.
+        /// The time when the client last read bytes, in milliseconds.
         var sinceMs: Int64
         /// The size of the backlog at the last update.
         var bytes: Int
@@ -25,8 +25,8 @@ struct ReaderBacklog {
 
     var isBehind: Bool { lag != nil }
 
-    /// The time when the session is closed unless the client reads something, milliseconds; nil for
-    /// a client that is not behind.
+    /// The time, in milliseconds, when the session closes if the client has read nothing until
+    /// then; nil for a client that is not behind.
     var deadlineMs: Int64? { lag.map { $0.sinceMs + timeoutMs } }
 
     /// Updates the state. A client falls behind when its backlog exceeds `maxOutboundBytesToStart`,

@@ -2,8 +2,8 @@ import TambourMessenger
 import TambourProtocol
 
 extension RequestError.Language {
-    /// Chooses Russian for locales whose users read it, and English for all others; nil for clients
-    /// without a locale.
+    /// Chooses Russian for locales whose users read Russian, and English for all other locales.
+    /// Returns nil for clients without a locale.
     init?(locale: String?) {
         guard let locale, !locale.isEmpty else { return nil }
         self = LocaleName("ru").covers(LocaleName(locale)) ? .ru : .en

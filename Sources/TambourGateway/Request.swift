@@ -44,8 +44,8 @@ extension Session {
             }
         }
 
-        /// Returns what is charged before the request starts; nil for LOGIN, which is charged when
-        /// its token is known.
+        /// Returns the charges that are due before the request starts. Returns nil for LOGIN, which
+        /// is charged when its token is known.
         func charges(limits: Limits) -> RateRules.Charges? {
             switch work {
             case .login: nil
@@ -56,8 +56,8 @@ extension Session {
             }
         }
 
-        /// Returns the additional charge for the answer, in units of `read`, when its size is
-        /// known.
+        /// Returns the additional charge for the answer, in units of `read`. It depends on the
+        /// answer's size, so it is charged after the answer.
         ///
         /// - Parameters:
         ///   - bytes: the size of the reply's payload before compression.

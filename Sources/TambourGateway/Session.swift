@@ -7,11 +7,11 @@ import TambourNet
 import TambourProtocol
 
 /// The protocol side of one connection. It reads frames in turns, keeps deadlines, and closes the
-/// connection. `SessionRequests` and `SessionAccount` handle its requests and its account; `Outbox`
-/// writes.
+/// connection. `SessionRequests` handles the requests, `SessionAccount` the account, and `Outbox`
+/// the output.
 ///
-/// `@unchecked Sendable`: other threads only hold references to a session. Its state is accessed on
-/// its lane, which `Connection` checks on every write.
+/// `@unchecked Sendable`: other threads only hold references to a session. The session's state is
+/// accessed only on its lane. `Connection` checks this on every write.
 final class Session: ConnectionDelegate, @unchecked Sendable {
     enum Ending {
         /// The client has closed its side.
@@ -28,13 +28,14 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     var reader: PacketCodec.Reader
     var outbox: Outbox
     var deadlines: Deadlines
-    /// Whether the connection is closed or closing. Readers check this before they run a query for
-    /// it.
+    /// Whether the connection is closed or closing. The store's readers check this value before
+    /// they run a query for the session.
     let isGone = Atomic(false)
     /// The reason why the connection closes after the requests in flight. Once it is set, the
     /// session stops reading.
     var ending: Ending?
-    /// Once set, queued requests are refused; the engine refuses commands already in flight.
+    /// Whether the session's token is revoked. If so, the session refuses queued requests, and the
+    /// engine refuses commands that are already in flight.
     var isTokenDead = false
     private var timer: TimerToken?
 
@@ -113,8 +114,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 }
             }
         } catch {
-            // The frame exceeds only the limit for strangers. This limit no longer applies if the
-            // LOGIN in flight is accepted.
+            // The frame is too long for a stranger, but not for a logged-in client. Wait for the
+            // LOGIN in flight, which may be accepted.
             if requests.hasLogin, case .tooLong(let length, _) = error,
                 length <= limits.maxFrameBytes
             {
@@ -127,11 +128,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         return connection.isClosing ? bytes.count : offset
     }
 
-    /// Returns whether a stranger's frame stays unread until the LOGIN in flight is answered.
+    /// Returns whether a stranger's frame must stay unread until the LOGIN in flight is answered.
     ///
-    /// The answer decides the limit of an inflated payload, and the meaning of opcodes that a
-    /// dialect has moved. A stranger has one LOGIN at a time; later LOGINs stay in the kernel's
-    /// buffer.
+    /// The outcome of the LOGIN decides the limit of an inflated payload. It also decides the
+    /// meaning of opcodes whose meaning depends on the dialect. A stranger has one LOGIN at a time,
+    /// and later LOGINs stay in the kernel's buffer.
     private func mustAwaitLogin(_ header: PacketHeader) -> Bool {
         if reader.isAuthenticated { return false }
         guard requests.hasLogin else { return false }
@@ -168,8 +169,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         account.signOff()
         outbox.close()
         gateway.closed(self)
-        // Count the close last. When the count falls, the user's last-seen time is already queued
-        // for the store.
+        // Count the close last. An observer of the count then knows that the user's last-seen time
+        // is already queued for the store.
         shared.metrics.connectionsClosed.add(1)
         shared.logger.debug(
             "connection closed",
@@ -177,7 +178,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         )
     }
 
-    /// Updates the backlog. Queries and LOGIN wait while the client is behind.
+    /// Updates the backlog. Holds back queries and LOGINs while the client is behind.
     func noteBacklog() {
         outbox.noteBacklog(nowMs: gateway.lane.now)
         guard outbox.isBehind else { return }
@@ -185,8 +186,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         setTimer()
     }
 
-    /// Sets the priority and the reply limit. The lane serves strangers after logged-in
-    /// connections, and fewer reply bytes may wait for a stranger.
+    /// Sets the connection's priority and its limit of waiting reply bytes. The lane serves
+    /// strangers after logged-in connections. The limit is lower for strangers.
     func setStranger(_ isStranger: Bool) {
         connection.isLowPriority = isStranger
         outbox.setStranger(isStranger)
@@ -194,7 +195,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     // MARK: - Closing
 
-    /// Counts this connection as a stranger, and closes the excess strangers of its address.
+    /// Counts this connection as a stranger. Closes other strangers if the address has too many.
     func joinStrangers(as stage: Strangers.Stage) {
         let excess = shared.strangers.entered(
             self,
@@ -223,7 +224,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         )
     }
 
-    /// Closes the connection after the requests in flight, because the server stops.
+    /// Closes the connection because the server stops. Requests in flight are answered first.
     func closeForStop() {
         connection.pauseReading()
         end(.serverStops)
@@ -232,12 +233,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     /// Ends the session because its token was revoked. Requests in flight are still answered.
     func tokenDied() {
         isTokenDead = true
-        // Stop reading. Otherwise a peer that always has a request in flight would stay for ever.
+        // Stop reading. Otherwise a peer that always has a request in flight would stay connected
+        // for ever.
         connection.pauseReading()
         end(.sessionClosed)
     }
 
-    /// Closes the connection after the requests in flight.
+    /// Closes the connection when the requests in flight are answered.
     private func end(_ ending: Ending) {
         self.ending = self.ending ?? ending
         closeIfEnded()
@@ -245,8 +247,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     func closeIfEnded() {
         guard let ending else { return }
-        // A session with a revoked token does not wait for a preview, which may take long, because
-        // it would receive pushes in the meantime.
+        // A session with a revoked token does not wait for a link preview. A preview may take long,
+        // and the session would still receive pushes in the meantime.
         let areDone = requests.areDone(ignoringPreviews: ending == .sessionClosed)
         // Do not wait for a client that has stopped reading.
         let isWaitedFor = ending == .inputEnded || !outbox.isBehind
@@ -265,22 +267,22 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     // MARK: - Pushes
 
-    /// Sends a message with its receiver's read counters. No other receiver gets the same bytes, so
-    /// they are not compressed.
+    /// Sends a message with the read counters of its receiver. The push is not compressed, because
+    /// no other receiver gets the same bytes.
     func push(_ message: NotifMessage, to reader: ReadCounters.Reader) {
         var message = message
         message.unread = reader.unread
         message.mark = reader.mark
         message.ttl = false
-        // One client treats a push with `prevMessageID` as an edit. Inside the message, the field
-        // disturbs no client.
+        // One client treats a push with `prevMessageID` as an edit, so move the field into the
+        // message. There it causes no problem for any client.
         message.message.prevMessageID = message.prevMessageID
         message.prevMessageID = nil
         var push = EncodedPush(Push.notifMessage(message), limits: limits, isCompressed: false)
         self.push(&push)
     }
 
-    /// Sends the push in the form that this client reads. Holds it back during LOGIN.
+    /// Sends the push in the form that this client reads. Holds the push back during a LOGIN.
     ///
     /// - Returns: whether there is a packet for this client.
     @discardableResult
@@ -304,8 +306,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     private func setTimer(at deadline: Int64) {
-        // The timer does not retain the session. A timer that is set after the close would never be
-        // cancelled.
+        // Set no timer after the close, because nothing would cancel it, and the timer does not
+        // retain the session.
         guard requests.phase != .closed else { return }
         if let timer { gateway.lane.cancel(timer) }
         let delay = max(1, deadline - gateway.lane.now)

@@ -5,7 +5,7 @@ import TambourProtocol
 
 /// The account of a session. Handles login, logout, and the user's presence.
 ///
-/// Only the session's lane touches it.
+/// Only the session's lane touches this object.
 final class SessionAccount {
     /// The session owns this object and therefore outlives it.
     private unowned(unsafe) var owner: Session?
@@ -13,7 +13,8 @@ final class SessionAccount {
     private var presence: SessionPresence
     /// The LOGIN in flight; nil when no LOGIN is in flight.
     private var login: LoginFlow?
-    /// The version of the user's settings, which the hash of the client's configuration covers.
+    /// The version of the user's settings. The hash of the client's configuration covers this
+    /// version.
     private(set) var settingsVersion: Int64 = 0
     /// The feature decisions that the lane has counted in the metrics.
     var countedAnswers: [SessionFeature] = []
@@ -49,8 +50,8 @@ final class SessionAccount {
     /// Whether the client receives unread counters with each message.
     var isCounted: Bool { client.isCounted }
 
-    /// The server's decision about each known feature that the client named; nil when it named no
-    /// feature.
+    /// The server's decision about each known feature that the client named; nil when the client
+    /// named no feature.
     var features: [SessionFeature]? { client.features?.answers }
 
     /// Returns whether the opcode is off for this client, or has a different meaning in the
@@ -71,19 +72,19 @@ final class SessionAccount {
         return client.greeting(hello, shared.settings, seed: seed)
     }
 
-    /// Applies a clue to the client's dialect. Ignores it if the dialect is already known.
+    /// Sets the client's dialect from a clue. Ignores the clue if the dialect is already known.
     func speak(_ dialect: Capabilities?) {
         changeClient { $0.speak(dialect) }
     }
 
-    /// The client in the form that handlers receive.
+    /// The description of the client that handlers receive.
     var requester: Requester { client.requester }
 
-    /// The subject whose turns the session's work uses.
+    /// The subject whose turns the session's work takes.
     var subject: WorkSubject { WorkSubject(client.requester) }
 
-    /// Changes the description of the client, and updates the count of connections that receive
-    /// unread counters.
+    /// Changes the description of the client. Updates the number of connections that receive unread
+    /// counters, if it has changed.
     private func changeClient(_ body: (inout SessionClient) -> Void) {
         let wasCounted = client.isCounted
         body(&client)
@@ -103,7 +104,7 @@ final class SessionAccount {
 
     /// Applies changed feature rules.
     ///
-    /// - Returns: the decisions to push, if the client has logged in and they changed. Before LOGIN
+    /// - Returns: the decisions to push; nil if no decision changed, or before LOGIN. Before LOGIN,
     ///   a client keeps its old decisions.
     func featuresChanged() -> [SessionFeature]? {
         guard caller != nil, decideFeatures() else { return nil }
@@ -112,8 +113,8 @@ final class SessionAccount {
 
     // MARK: - Login
 
-    /// Logs the session in with the token that it just received, because several clients continue
-    /// without a LOGIN.
+    /// Logs the session in with the token that its client has just received. Several clients then
+    /// continue without a LOGIN.
     func signedIn(_ opened: Answer.Opened) {
         guard !session.connection.isClosing, session.requests.signedIn() else { return }
         client.take(token: opened.token, isGivenHere: true)
@@ -123,18 +124,20 @@ final class SessionAccount {
         settingsVersion = opened.settingsVersion
         decideFeatures()
         session.setTimer()
-        // The token may have been revoked before this session was registered for events.
+        // Check the token again, because it may have been revoked before this session was
+        // registered for events.
         shared.messenger.check(opened.token, of: client.requester) { [session] in
             session.gateway.post(.tokenDied(session, opened.session.id))
         }
     }
 
-    /// Looks up the token. Then the session registers for pushes on its lane. The snapshot opens
-    /// only afterwards, so that the session misses no later commit.
+    /// Looks up the token, the first step of a LOGIN. In the second step, the session registers for
+    /// pushes. In the third step, the snapshot of the store opens. In this order, the session
+    /// misses no commit.
     func startLogin(_ login: LoginRequest, _ request: Session.Request) {
         self.login = LoginFlow(login)
-        // A client that was logged in by a code did not choose its token, so it may log in with
-        // another token.
+        // A client that was logged in by a code did not choose its token. It may therefore log in
+        // with another token.
         let known = client.isSignedInByCode ? nil : caller
         if caller == nil { shared.strangers.moved(session.connection.id, to: .loggingIn) }
         let context = session.requests.context(of: request)
@@ -154,8 +157,8 @@ final class SessionAccount {
         case .failure(let error):
             if caller == nil { shared.strangers.refused(session.connection.id) }
             // COMPAT(maxapi-python ≤ 2.5, Python < 3.12): the client sends PING right after LOGIN.
-            // It hangs when the answer to PING arrives right after a refusal, so the refusal waits
-            // until PING is answered.
+            // It hangs when the answer to PING arrives right after a refusal. The refusal is
+            // therefore delayed, so that the answer to PING comes first.
             let delay = Duration.milliseconds(session.limits.loginRefusalDelayMs)
             _ = gateway.lane.schedule(after: delay) { [session] in
                 session.requests.answered(request, Session.Reply(.refusal(error)))
@@ -224,8 +227,9 @@ final class SessionAccount {
         storeSeen(of: caller, at: client.origin.address)
     }
 
-    /// Removes the user from the session. Called when the session closes, when a LOGIN brings the
-    /// token of another login, and when a LOGIN is refused after the session has registered.
+    /// Removes the user from the session. This happens when the session closes, and when a LOGIN
+    /// arrives with the token of another login. It also happens when a LOGIN is refused after the
+    /// session has registered.
     func signOff() {
         show(false)
         guard let caller else { return }
@@ -277,8 +281,8 @@ final class SessionAccount {
         }
     }
 
-    /// - Parameter address: the address from which the session has just logged in; nil if it did
-    ///   not log in.
+    /// - Parameter address: the address of the client if the session has just logged in; otherwise
+    ///   nil.
     private func storeSeen(of caller: Caller, at address: String? = nil) {
         let now = shared.environment.wallMs()
         let isLast = address != nil || session.requests.phase == .closed

@@ -1,8 +1,8 @@
 import TambourMessenger
 import TambourProtocol
 
-/// Charges the requests of a session to its user, or before login to the connection and its
-/// address.
+/// Charges the requests of a session to its user. Before login, charges them to the connection and
+/// its address.
 struct SessionCharges {
     private let rates: RateLimiter
     /// The bucket of the connection. Requests before login are charged to this bucket and to the
@@ -24,9 +24,10 @@ struct SessionCharges {
         self.address = .address(address)
     }
 
-    /// Charges the user. Before login, charges the address for buckets that apply to anyone.
+    /// Charges the user. Before login, charges the client's address, but only for buckets that
+    /// apply to anyone.
     ///
-    /// - Returns: nil if the buckets had enough units.
+    /// - Returns: the refusal if a bucket has too few units; otherwise nil.
     func refusal(of charges: RateRules.Charges, for user: UserID?) -> RequestError? {
         guard
             let wait = wait(for: charges.first, user)
@@ -43,10 +44,10 @@ struct SessionCharges {
         return rates.take(charge.units, from: charge.bucket, of: address)
     }
 
-    /// Charges a request before login to the connection and its address.
+    /// Charges a request that arrives before login to the connection and its address.
     ///
-    /// LOGIN is free, and SESSION_INIT is charged to the connection only. Clients at the same
-    /// address therefore cannot keep each other from logging in.
+    /// LOGIN is free, and SESSION_INIT is charged to the connection only. Clients that share an
+    /// address therefore cannot stop each other from logging in.
     mutating func refusalOfStranger(_ info: OpInfo) -> RequestError? {
         guard info.kind != .login else { return nil }
         var wait = rates.take(from: .connection, kept: &connection)
@@ -56,7 +57,7 @@ struct SessionCharges {
         return wait.map { .tooManyRequests.retrying(afterMs: $0) }
     }
 
-    /// Charges an answer when its size is known.
+    /// Charges a user for an answer. The units depend on the answer's size, which is now known.
     func charge(_ units: Int, to user: UserID) {
         if units > 0 { rates.charge(units, to: .read, of: .user(user)) }
     }

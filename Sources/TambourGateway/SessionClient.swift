@@ -13,7 +13,8 @@ struct SessionClient {
     /// uses no dialect.
     private var named: Capabilities = []
     /// The client's dialect. It is set once, by the first source that reveals it: the listener, a
-    /// clue before login, or the token. If no source does, a login sets it to `classic`.
+    /// clue before login, or the token. If no source reveals the dialect, a login sets it to
+    /// `classic`.
     private var dialect: Capabilities?
     /// The features that the client named in SESSION_INIT; nil when it named no feature.
     private(set) var features: SessionFeatures?
@@ -36,8 +37,8 @@ struct SessionClient {
     /// Whether the client receives unread counters with each message.
     var isCounted: Bool { capabilities.contains(.classic) }
 
-    /// The client in the form that handlers receive. It is one object until the client's state
-    /// changes.
+    /// The description of the client that handlers receive. The same object is returned until the
+    /// client's state changes.
     var requester: Requester {
         mutating get {
             if let known { return known }

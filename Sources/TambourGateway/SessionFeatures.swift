@@ -13,7 +13,7 @@ final class SessionFeatures {
     /// The features of the specification that are off for this client.
     private(set) var off: Features = []
 
-    /// - Returns: nil when none of the names is a valid feature name.
+    /// - Returns: nil when SESSION_INIT contains no valid feature name.
     init?(_ hello: SessionInitRequest) {
         names = Set(hello.features ?? []).filter(FeaturePlan.isName).sorted()
         let agent = hello.userAgent

@@ -14,7 +14,7 @@ struct SessionPresence {
     /// Whether the user hides their presence from everybody.
     private(set) var isHidden = false
     private var isShown = false
-    /// The time when the user's last-seen time was last stored, Unix milliseconds.
+    /// The time when the session last stored the user's last-seen time, in Unix milliseconds.
     private var seenStored: Int64?
     private var followed: Set<UserID> = []
     private let mostFollowed: Int
@@ -41,8 +41,8 @@ struct SessionPresence {
         return isShown ? .shown : .hidden
     }
 
-    /// Returns whether to store the last-seen time. A client that often switches to the background
-    /// causes at most one write in `seenStepMs`.
+    /// Returns whether to store the last-seen time now. A client that often switches to the
+    /// background causes at most one write in each period of `seenStepMs`.
     ///
     /// - Parameter always: true for a login and for the end of a session.
     mutating func storesSeen(at now: Int64, always: Bool) -> Bool {
@@ -62,9 +62,10 @@ struct SessionPresence {
         users.filter { followed.insert($0).inserted }
     }
 
-    /// Takes over users whom a LOGIN has begun to follow.
+    /// Adds the users whom a LOGIN has begun to follow.
     ///
-    /// - Returns: the users who were followed before. The caller ends their second subscription.
+    /// - Returns: the users whom the session already followed. They now have two subscriptions, and
+    ///   the caller ends one.
     mutating func adopt(_ users: [UserID]) -> [UserID] {
         users.filter { !followed.insert($0).inserted }
     }
@@ -77,12 +78,12 @@ struct SessionPresence {
         return followed.insert(user).inserted
     }
 
-    /// - Returns: the given users who were followed.
+    /// - Returns: those of the given users whom the session followed.
     mutating func unfollow(_ users: [UserID]) -> [UserID] {
         users.filter { followed.remove($0) != nil }
     }
 
-    /// - Returns: all users who were followed.
+    /// - Returns: all users whom the session followed.
     mutating func unfollowAll() -> Set<UserID> {
         defer { followed = [] }
         return followed

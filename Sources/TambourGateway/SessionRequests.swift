@@ -6,10 +6,9 @@ import TambourNet
 import TambourProtocol
 import TambourQueues
 
-/// Handles the requests of a session from frame to reply: checks and charges them, starts them, and
-/// answers them.
+/// Handles the requests of a session from frame to reply. Checks, charges, starts and answers them.
 ///
-/// Only the session's lane touches it.
+/// Only the session's lane touches this object.
 final class SessionRequests {
     /// The session owns this object and therefore outlives it.
     private unowned(unsafe) var owner: Session?
@@ -56,25 +55,27 @@ final class SessionRequests {
     var phase: SessionStateMachine.Phase { machine.phase }
 
     /// Whether the session is logged in. It stays logged in during a second LOGIN, because a
-    /// refusal does not end the first login.
+    /// refusal of the second does not end the first login.
     var isLoggedIn: Bool { machine.isLoggedIn }
 
     /// Whether a LOGIN runs or waits.
     var hasLogin: Bool { machine.hasLogin }
 
-    /// Whether the session must stop reading for now. Further bytes wait in the kernel.
+    /// Whether the session must stop reading for now. Unread bytes wait in the kernel.
     var isFull: Bool {
         machine.inFlight >= limits.maxRequestsInFlight || machine.isBlocked
     }
 
     /// Returns whether every request has been answered.
     ///
-    /// - Parameter ignoringPreviews: whether to ignore link previews, which may take long.
+    /// - Parameter ignoringPreviews: whether to ignore requests for link previews, which may take
+    ///   long.
     func areDone(ignoringPreviews: Bool) -> Bool {
         machine.inFlight == (ignoringPreviews ? machine.beside : 0)
     }
 
-    /// Records that the session is logged in by a token in a reply, without a LOGIN.
+    /// Records that the session is logged in without a LOGIN, because a reply gave its client a
+    /// token.
     ///
     /// - Returns: false when a LOGIN has begun or has been answered.
     func signedIn() -> Bool { machine.signedIn() }
@@ -94,7 +95,7 @@ final class SessionRequests {
         proceed(machine.release(), mayRead: mayRead)
     }
 
-    /// Drops the waiting requests. Requests in flight are no longer answered.
+    /// Drops the waiting requests. Replies to requests in flight are no longer sent.
     func closed() {
         machine.closed()
         waiting = [:]
@@ -112,8 +113,8 @@ final class SessionRequests {
         shared.metrics.countRequest(opcode)
         guard let info = opcode.info else { return refuseUnknown(sequence, opcode) }
         guard info.isServed else {
-            // Newer clients may send opcodes that this server does not serve. They do not count as
-            // malformed.
+            // Newer clients may send opcodes that this server does not serve. Such requests do not
+            // count as malformed.
             return send(.protoOpcode, sequence, opcode)
         }
         // Requests that arrive during a LOGIN are checked when they start, because the check
@@ -123,7 +124,8 @@ final class SessionRequests {
             return refuseSoftly(.protoState, sequence, opcode)
         }
         // Strangers pay before their payload is decoded. A request that waits for a LOGIN is
-        // charged when it starts: to the LOGIN's user or, after a refusal, to the stranger.
+        // charged when it starts. If the LOGIN succeeds, its user pays. If it is refused, the
+        // stranger pays.
         let paysLater = machine.hasLogin && info.kind != .session
         if !paysLater, let refusal = refusalOfStranger(info) {
             return send(refusal, sequence, opcode)
@@ -222,8 +224,8 @@ final class SessionRequests {
             .flatMap { charges.refusal(of: $0, for: caller?.userID) }
     }
 
-    /// Starts queued requests whose turn has come, or refuses requests that are no longer allowed.
-    /// After a refused LOGIN, requests that need a login are refused.
+    /// Starts queued requests whose turn has come. Refuses those that are no longer allowed. For
+    /// example, after a refused LOGIN, it refuses requests that need a login.
     private func startWaiting(_ tickets: [Int]) {
         var tickets = tickets[...]
         while let ticket = tickets.popFirst() {
@@ -282,8 +284,8 @@ final class SessionRequests {
         }
     }
 
-    /// Returns a completion that frames a page on its reader, so that no lane waits for the
-    /// framing.
+    /// Returns a completion for a query. It runs on the store's reader and frames the page there.
+    /// The lane therefore spends no time on the framing.
     func framing(_ request: Session.Request) -> @Sendable (Answer) -> Void {
         let capabilities = account.capabilities
         return { [session] answer in

@@ -3,8 +3,8 @@ import TambourProtocol
 /// The state of a connection: its phase, and which of its requests may run now.
 ///
 /// Requests of one session run in order of arrival. Several commands may be in flight, because the
-/// engine keeps their order. A query waits for the commands before it, and a command for the
-/// queries before it. LOGIN runs alone. A link preview never starts during a LOGIN; it runs
+/// engine keeps their order. A query waits for all earlier commands, and a command waits for all
+/// earlier queries. LOGIN runs alone. A link preview never starts during a LOGIN; it runs
 /// concurrently with all other work and delays no request. PING and similar requests do not pass
 /// through this type.
 struct SessionStateMachine {
@@ -21,8 +21,8 @@ struct SessionStateMachine {
     enum Turn: Equatable {
         case command
         case query
-        /// Runs concurrently with other requests, but does not start during a LOGIN. No request
-        /// waits for it.
+        /// Runs concurrently with other requests, but does not start during a LOGIN. No other
+        /// request waits for this one.
         case beside
         /// Runs alone.
         case exclusive
@@ -48,23 +48,25 @@ struct SessionStateMachine {
         self.maxQueries = max(1, maxQueries)
     }
 
-    /// The states for the check of a request that arrives now. A request after a LOGIN waits for
-    /// the LOGIN's reply, so it is checked as logged in, even while the LOGIN itself waits.
+    /// The states against which a request is checked when it arrives. A request that follows a
+    /// LOGIN waits for the reply to the LOGIN. It is therefore checked as if the session were
+    /// logged in, even while the LOGIN itself still waits.
     var statesOnArrival: OpInfo.States { hasLogin ? .loggedIn : states }
 
-    /// The opcode table's states for this phase.
+    /// The current phase, expressed in the states of the opcode table.
     var states: OpInfo.States {
         switch phase {
         case .connected: .connected
         case .initialized: .initialized
-        // A request after a LOGIN waits for the LOGIN's reply, so it is checked as logged in.
+        // A request that follows a LOGIN waits for the reply to the LOGIN. It is therefore checked
+        // as if the session were logged in.
         case .loggingIn, .loggedIn: .loggedIn
         case .closed: []
         }
     }
 
     /// Whether the session is logged in. It stays logged in during a second LOGIN, because a
-    /// refusal does not end the first login.
+    /// refusal of the second does not end the first login.
     var isLoggedIn: Bool { phase == .loggedIn || (phase == .loggingIn && wasLoggedIn) }
 
     /// The number of requests that run or wait.
@@ -73,14 +75,15 @@ struct SessionStateMachine {
     /// Whether a LOGIN runs or waits.
     var hasLogin: Bool { exclusives > 0 }
 
-    /// Whether requests wait during a hold.
+    /// Whether a hold is active and at least one request waits.
     var isBlocked: Bool { isHeld && !waiting.isEmpty }
 
     mutating func initialized() {
         if phase == .connected { phase = .initialized }
     }
 
-    /// Records that the session is logged in by a token in a reply, without a LOGIN.
+    /// Records that the session is logged in without a LOGIN, because a reply gave its client a
+    /// token.
     ///
     /// - Returns: false when a LOGIN has begun or has been answered.
     mutating func signedIn() -> Bool {

@@ -3,12 +3,14 @@ import TambourMessenger
 import TambourProtocol
 import TambourQueues
 
-/// Tracks the unauthenticated connections of all lanes, and chooses which of them to close.
+/// Tracks the strangers of all lanes, and chooses which of them to close. A stranger is a
+/// connection that has not logged in.
 ///
-/// Connections older than `strangerGraceMs` are closed first. Among them, the lowest stage is
-/// closed first, then the oldest connection. Each operation is O(1), amortised. A connection that
-/// moves to another stage leaves a stale place in its old list, and a later operation drops the
-/// place.
+/// Connections older than `strangerGraceMs` are closed first. Among them, connections at the lowest
+/// stage are closed first. Within a stage, the oldest connection is closed first.
+///
+/// Each operation is O(1), amortised. A connection that moves to another stage leaves a stale place
+/// in its old list. A later operation drops this place.
 final class Strangers: Sendable {
     /// The progress of a connection. Connections at a lower stage are closed first.
     enum Stage: Int, CaseIterable {
@@ -16,8 +18,8 @@ final class Strangers: Sendable {
         case silent
         /// After SESSION_INIT.
         case talking
-        /// During the first LOGIN. After a refusal a connection stays `talking`; otherwise it could
-        /// protect itself with bad tokens.
+        /// During the first LOGIN. After a refused LOGIN, a connection stays at `talking`.
+        /// Otherwise it could protect itself by sending bad tokens.
         case loggingIn
     }
 
@@ -27,8 +29,9 @@ final class Strangers: Sendable {
         let openedMs: Int64
         var stage: Stage
         var wasRefused = false
-        /// The ticket of the connection's valid places: one in the line of all addresses, one in
-        /// the line of its own address. Places with other tickets are stale.
+        /// The ticket of the connection's two valid places. One place is in the line of all
+        /// addresses, the other in the line of the connection's own address. Places with other
+        /// tickets are stale.
         var ticket: UInt64
     }
 
@@ -41,7 +44,7 @@ final class Strangers: Sendable {
     fileprivate struct Line {
         var count = 0
         var stages = Stage.allCases.map { _ in FIFO<Place>() }
-        /// The number of places examined, for tests.
+        /// The number of places that all operations have examined in this line, for tests.
         var looks = 0
     }
 
@@ -56,8 +59,8 @@ final class Strangers: Sendable {
     private let graceMs: Int64
     private let state = Mutex(State())
 
-    /// The number of strangers to close for each arrival above the limit. Closing two makes the
-    /// number of strangers fall.
+    /// The number of strangers to close when one arrives above the limit. Two are closed for one
+    /// that arrives, so the number of strangers falls.
     private static let closedForOne = 2
 
     init(limits: Limits) {
@@ -67,16 +70,15 @@ final class Strangers: Sendable {
 
     var count: Int { state.withLock { $0.strangers.count } }
 
-    /// The number of places that all operations have examined in the line of all addresses, for
-    /// tests.
+    /// The number of places that all operations have examined in the line `all`, for tests.
     var looks: Int { state.withLock { $0.all.looks } }
 
-    /// Adds a connection that has just opened, or that is a stranger again because its LOGIN
-    /// failed. A known connection moves to `stage`.
+    /// Adds a connection that has just opened, or that has become a stranger again because its
+    /// LOGIN failed. If the connection is already in the list, moves it to `stage`.
     ///
     /// - Parameter id: the id of the connection, which is never reused.
     /// - Returns: the sessions to close because their address has too many strangers. Connections
-    ///   younger than `strangerGraceMs` stay, because all clients reconnect at once after an
+    ///   younger than `strangerGraceMs` stay open, because all clients reconnect at once after an
     ///   outage.
     func entered(
         _ session: Session,
@@ -116,7 +118,7 @@ final class Strangers: Sendable {
         state.withLock { $0.move(id, to: stage) }
     }
 
-    /// Records that a LOGIN was refused. Later LOGINs no longer protect the connection.
+    /// Records that a LOGIN was refused. Later LOGINs do not move the connection to `loggingIn`.
     func refused(_ id: UInt64) {
         state.withLock { state in
             state.strangers[id]?.wasRefused = true
@@ -129,8 +131,8 @@ final class Strangers: Sendable {
         state.withLock { _ = $0.remove(id) }
     }
 
-    /// Removes and returns the connection to close for a new one; nil if all connections have
-    /// logged in.
+    /// Removes a stranger, which the caller closes to make room for a new connection, and returns
+    /// it. Returns nil if there are no strangers.
     func takeOldest(nowMs: Int64) -> Session? {
         state.withLock { state in
             let oldest = state.oldest(cameBefore: nowMs - graceMs) ?? state.oldest(cameBefore: .max)
@@ -141,11 +143,11 @@ final class Strangers: Sendable {
 
 extension Strangers.Line {
     /// The number of stale places that a list may always keep. A list drops its stale places when
-    /// it has more places than twice the number of connections plus this number.
+    /// its length exceeds twice the line's number of connections plus this number.
     private static var keptStale: Int { 64 }
 
-    /// - Parameter strangers: all strangers. A stranger of this line has one valid place, in one
-    ///   list.
+    /// - Parameter strangers: all strangers. Each stranger of this line has exactly one valid place
+    ///   in its lists.
     fileprivate mutating func append(
         _ place: Strangers.Place,
         _ stage: Strangers.Stage,
@@ -158,8 +160,8 @@ extension Strangers.Line {
         stages[stage.rawValue].removeAll { strangers[$0.id]?.ticket != $0.ticket }
     }
 
-    /// Returns the oldest connection of the lowest stage among the connections that opened before
-    /// `time`.
+    /// Returns the oldest connection at the lowest stage. Considers only connections that opened
+    /// before `time`.
     fileprivate mutating func oldest(
         _ strangers: [UInt64: Strangers.Stranger],
         cameBefore time: Int64

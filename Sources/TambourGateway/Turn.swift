@@ -1,17 +1,18 @@
 import TambourProtocol
 
-/// The bytes and frames that a connection may still handle before other connections get their turn.
+/// A connection's turn: the bytes and frames that it may still handle before other connections get
+/// their turns.
 struct Turn {
     private var bytes: Int
     private var frames: Int
     /// The work so far, roughly in bytes.
     private(set) var work = 0
 
-    /// The fixed work for each frame, as the number of payload bytes that take the same time.
+    /// The fixed work for each frame. It takes as long as the work for this many payload bytes.
     private static let bytesPerFrame = 256
 
-    /// - Parameter sharing: the number of the account's connections on the lane. Together they have
-    ///   the turn of one connection, but each may handle at least one frame.
+    /// - Parameter sharing: the number of the account's connections on the lane. Together they get
+    ///   the turn of one connection, but each of them may handle at least one frame.
     init(_ limits: Limits, isStranger: Bool, sharing: Int = 1) {
         bytes = isStranger ? limits.maxTurnBytesBeforeLogin : limits.maxTurnBytes / max(1, sharing)
         frames =
@@ -27,7 +28,7 @@ struct Turn {
         work += count + Self.bytesPerFrame
     }
 
-    /// Counts the `count` bytes by which a payload grew when it was inflated.
+    /// Counts an inflated payload, which is `count` bytes longer than its compressed form.
     mutating func inflated(by count: Int) {
         guard count > 0 else { return }
         bytes -= count

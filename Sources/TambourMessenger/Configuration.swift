@@ -4,24 +4,24 @@ package import TambourProtocol
 extension Messenger {
     /// The messenger's settings.
     package struct Configuration: Sendable {
-        /// How login codes reach people.
+        /// The deliverer of login codes.
         package var loginCodes: LoginCodeSource
-        /// Fetches the pages behind links; nil for no previews.
+        /// Fetches the linked pages for previews; nil if the server makes no previews.
         package var linkPreviews: LinkPreviewSource?
-        /// The two-letter codes of the countries that apps offer for signing in; empty for all.
-        /// Apps preselect the first.
+        /// The two-letter codes of the countries that apps offer for signing in. Apps preselect the
+        /// first one. An empty list means all countries.
         package var countries: [String]
         package var registration: RegistrationPolicy
-        /// How many people each user may invite within `invitationsKeptDays`; 0 for none.
+        /// The number of people whom each user may invite within `invitationsKeptDays`; 0 for none.
         package var userInvitations: Int
-        /// How many days the entries of the audit log are kept.
+        /// The number of days for which entries of the audit log are kept.
         package var auditDays: Int
         package var limits: Limits
         package var environment: Environment
         package var logger: Logger
 
-        /// A quarter of a year: long enough to notice a break-in, and short enough not to keep data
-        /// about people for longer than needed.
+        /// The usual value of `auditDays`, a quarter of a year. It leaves enough time to notice a
+        /// break-in, and does not keep data about people for longer than needed.
         package static let usualAuditDays = 90
 
         package init(

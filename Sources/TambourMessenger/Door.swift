@@ -5,10 +5,11 @@ package import TambourProtocol
 /// asks it about its clients.
 ///
 /// The messenger calls a door from the engine, from readers and on the door's own queues, possibly
-/// several times at once. A door must not block; it queues the events.
+/// several times at once. A door must not block, so it queues the events.
 package protocol Door: AnyObject, Sendable {
     /// Forwards events to the clients concerned. The events never include login codes or due times.
-    /// An answer that the messenger hands over after this call reaches the client after the events.
+    /// If the messenger hands over an answer after this call, the client receives it after the
+    /// events.
     func deliver(_ events: [Event])
 
     /// Calls `body`, on any queue, when all earlier events are on their way to the clients.

@@ -4,23 +4,25 @@ package import TambourQueues
 package import TambourSQL
 package import TambourStore
 
-/// The server's inputs from outside: the wall clock, randomness, and a simulation's replacements
-/// for threads and disk.
+/// The server's inputs from outside: the wall clock and randomness. A simulation also replaces
+/// threads and the disk here.
 ///
-/// Code that handles requests reads these inputs only here, so that a test or a simulation can
-/// control them.
+/// Code that handles requests reads these inputs only from here. Tests and simulations can
+/// therefore control them.
 package struct Environment: Sendable {
-    /// Returns the wall clock's time, Unix milliseconds.
+    /// Returns the wall clock's time, in Unix milliseconds.
     package var wallMs: @Sendable () -> Int64
     /// Returns `count` unpredictable bytes.
     package var randomBytes: @Sendable (_ count: Int) -> [UInt8]
     /// The source of new users' ids.
     package var userIDs: UserIDSource
-    /// Runs all queues and is their clock; nil for Dispatch and the machine's clock.
+    /// Runs all queues and is their clock. If nil, Dispatch runs the queues, and they use the
+    /// machine's clock.
     package var scheduler: (any SimulatedScheduler)?
-    /// Wraps the store connections of engine and readers; nil for no wrapper.
+    /// Wraps the store connections of the engine and the readers; nil for no wrapper.
     package var disk: Disk?
-    /// Whether the engine does background work. Tests that count the cost of a request turn it off.
+    /// Whether the engine does background work. Tests that count the cost of a request turn
+    /// background work off.
     package var doesSpareWork = true
 
     package typealias Disk =
@@ -28,7 +30,7 @@ package struct Environment: Sendable {
             _ connection: any SQLConnection, _ mode: SQLMode
         ) -> any SQLConnection
 
-    /// - Parameter userIDs: nil for random ids drawn from `randomBytes`.
+    /// - Parameter userIDs: the source of new users' ids; nil for random ids from `randomBytes`.
     package init(
         wallMs: @escaping @Sendable () -> Int64,
         randomBytes: @escaping @Sendable (_ count: Int) -> [UInt8],

@@ -4,17 +4,19 @@ import TambourQueues
 package import TambourSQL
 import TambourStore
 
-/// The messenger as a door sees it. It runs commands and queries, and performs the two steps of a
+/// The part of the messenger that doors use. It runs commands and queries, and the two steps of a
 /// login: `resolve` and `login`.
 ///
-/// Completions are called on any queue. A command's events reach the doors before its answer.
+/// The messenger calls completions on any queue. Doors receive the events of a command before its
+/// answer.
 package final class Messenger: Sendable {
     /// The requester of a request, its arrival time, and whether its answer is still wanted.
     package struct RequestContext: Sendable {
         package let requester: Requester
         /// The time when the door read the request, in microseconds of the queues' clock.
         package let arrivalUs: Int64
-        /// Returns whether the answer is still wanted; called before each step of a read.
+        /// Returns whether the answer is still wanted. The messenger calls it before each step of a
+        /// read.
         let isWanted: @Sendable () -> Bool
 
         package init(
@@ -52,7 +54,7 @@ package final class Messenger: Sendable {
 
     private static let readerCount = 2
 
-    /// Opens the store and migrates its schema. `start` starts the server's own timers.
+    /// Opens the store and migrates its schema. The server's own timers begin only with `start`.
     package init(_ configuration: Configuration, database source: any SQLSource) throws {
         limits = configuration.limits
         environment = configuration.environment
@@ -62,7 +64,7 @@ package final class Messenger: Sendable {
             limits: limits,
             codeRuns: configuration.loginCodes.runs
         )
-        // Throttled, because a full disk makes every batch fail.
+        // Throttle these reports. When the disk is full, every batch fails.
         let reports = ThrottledLog(logger, nowMs: environment.wallMs)
         let report: @Sendable (String) -> Void = { reports.error("\($0)") }
         stores = try StoreSource(
@@ -166,7 +168,7 @@ package final class Messenger: Sendable {
     /// Whether all link previews are finished.
     package var isIdle: Bool { previews.isIdle }
 
-    /// Stops scheduled messages, housekeeping and link previews; requests are still served.
+    /// Stops scheduled messages, housekeeping and link previews. Requests are still served.
     package func stopOwnWork() {
         housekeeper.stop()
         delayed.stop()
@@ -174,8 +176,8 @@ package final class Messenger: Sendable {
         previews.close()
     }
 
-    /// Finishes all accepted requests, except those that wait for a password hash, and checkpoints
-    /// the database's write-ahead log.
+    /// Finishes all accepted requests, and then checkpoints the database's write-ahead log. Drops
+    /// requests that wait for a password hash.
     ///
     /// - Parameter completion: called once, on the engine's queue.
     package func stop(_ completion: @escaping @Sendable () -> Void) {
@@ -199,18 +201,19 @@ package final class Messenger: Sendable {
         }
     }
 
-    /// The people whom each user has recently found by phone, name or link. Tests use it to
-    /// introduce users to each other.
+    /// The people whom each user has recently found by phone, name or link. Tests add entries to
+    /// let users reach each other.
     package var foundPeople: FoundPeople { dispatcher.found }
 
-    /// Returns how far the commit clock runs ahead of the wall clock, milliseconds.
+    /// Returns the time by which the commit clock is ahead of the wall clock, in milliseconds.
     package func clockDrift(wall: Int64) -> Int64 { clock.drift(wall: wall) }
 
     private var safeTime: Int64 { clock.safeTime(wall: environment.wallMs()) }
 
     // MARK: - Commands
 
-    /// Runs a command on the engine, after hashing the password that it carries, if any.
+    /// Runs a command on the engine. If the command needs the hash of a password, hashes the
+    /// password first.
     package func run(
         _ command: CommandRequest,
         _ context: RequestContext,
@@ -270,7 +273,8 @@ package final class Messenger: Sendable {
         readers.post(for: context.subject, job)
     }
 
-    /// Passes the answer of a read to `completion`, or returns the next step. Called on a reader.
+    /// Returns the next step of a read. After the last step, passes the answer to `completion`, and
+    /// returns nil. Called on a reader.
     private func rest(
         of answer: Answer,
         _ context: RequestContext,
@@ -286,8 +290,8 @@ package final class Messenger: Sendable {
         }
     }
 
-    /// Fetches the page behind the first link of a text. Calls `completion` once, before returning
-    /// or later on another thread; with nil when there is no preview.
+    /// Makes a preview of the first link in a text. Calls `completion` once, with nil when there is
+    /// no preview. The call happens before this method returns, or later on another thread.
     package func preview(_ text: Text, then completion: @escaping @Sendable (Attach?) -> Void) {
         previews.ask(text, then: completion)
     }
@@ -296,8 +300,8 @@ package final class Messenger: Sendable {
 
     /// Looks up a login token.
     ///
-    /// - Parameter known: the session that the connection logged in to before; the token of another
-    ///   session is refused.
+    /// - Parameter known: the session to which the connection is already logged in; nil if there is
+    ///   none. The token of any other session is refused.
     package func resolve(
         _ token: String,
         knownAs known: Caller?,
@@ -311,7 +315,8 @@ package final class Messenger: Sendable {
         }
     }
 
-    /// Checks that a token that was just issued is still valid. If not, calls `died`.
+    /// Checks whether a token is still valid. The server has just issued it. If it is no longer
+    /// valid, calls `died`.
     package func check(
         _ token: String,
         of requester: Requester,
@@ -324,7 +329,7 @@ package final class Messenger: Sendable {
     }
 
     /// Answers a LOGIN from a snapshot of the store. The session already receives events, so the
-    /// client misses no commit after the snapshot.
+    /// client misses no commit that follows the snapshot.
     package func login(
         _ request: LoginRequest,
         _ context: RequestContext,

@@ -30,15 +30,16 @@ package final class Acceptor: @unchecked Sendable {
     private let accepted = Atomic<Int>(0)
     private let exhausted = Atomic<Int>(0)
 
-    /// The number of sockets accepted.
+    /// The number of sockets accepted so far.
     package var acceptedCount: Int { accepted.load(ordering: .relaxed) }
 
-    /// The number of pauses.
+    /// The number of pauses so far.
     package var exhaustedCount: Int { exhausted.load(ordering: .relaxed) }
 
     /// - Parameters:
-    ///   - descriptor: a listening, non-blocking socket; the acceptor takes ownership of it.
-    ///   - queue: the serial queue on which it accepts.
+    ///   - descriptor: a listening, non-blocking socket. The acceptor takes ownership of the
+    ///     socket.
+    ///   - queue: the serial queue on which the acceptor accepts connections.
     ///   - accept: accepts one connection.
     package init(
         descriptor: Int32,
@@ -66,14 +67,14 @@ package final class Acceptor: @unchecked Sendable {
             guard state.source == nil, !state.isStopped else { return }
             let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
             source.setEventHandler { self.acceptAll(onExhausted, onAccept) }
-            // The source must release the descriptor before it is closed.
+            // Close the descriptor only when the source no longer uses it.
             source.setCancelHandler { [descriptor] in Glibc.close(descriptor) }
             state.source = source
             source.activate()
         }
     }
 
-    /// Stops at once. After this returns, the system refuses new connections.
+    /// Stops at once. After this method returns, the system refuses new connections.
     package func stop() {
         state.withLock { state in
             guard !state.isStopped else { return }
@@ -84,7 +85,7 @@ package final class Acceptor: @unchecked Sendable {
                 return
             }
             source.cancel()
-            // A suspended source would never run its cancel handler.
+            // Resume a paused source, because a suspended source never runs its cancel handler.
             if state.isPaused { source.resume() }
             state.isPaused = false
             state.source = nil
@@ -104,14 +105,15 @@ package final class Acceptor: @unchecked Sendable {
             case .failed(EAGAIN), .failed(EBADF), .failed(EINVAL):
                 return
             case .failed:
-                // One connection failed before it was accepted. The next connection is not
-                // affected.
+                // One connection failed before it was accepted. Continue, because the next
+                // connection may be good.
                 continue
             }
         }
     }
 
-    /// Pauses accepting. Pending connections wait in the kernel; open connections are still served.
+    /// Stops accepting for a short time. New connections wait in the kernel, and open connections
+    /// are still served.
     private func rest() {
         let isPaused = state.withLock { state in
             guard let source = state.source else { return false }

@@ -1,15 +1,15 @@
 import Glibc
 
-/// Pending bytes: an incomplete frame, or output that the socket refused.
+/// Stores pending bytes: an incomplete frame, or output that the socket did not accept.
 ///
-/// A store exists only while bytes are pending, so that an idle connection has no buffer.
+/// A store exists only while bytes are pending. An idle connection therefore has no buffer.
 final class ByteStore {
     private var base: UnsafeMutableRawPointer
     private var capacity: Int
     private var start = 0
     private var end = 0
-    /// The time when the newest bytes were read, in microseconds of the lane's clock; zero for
-    /// output.
+    /// The time when the newest bytes were read from the socket, in microseconds of the lane's
+    /// clock; zero for output.
     var arrivalUs: Int64
 
     init(_ bytes: UnsafeRawBufferPointer, arrivalUs: Int64 = 0) {
@@ -35,7 +35,7 @@ final class ByteStore {
         end += bytes.count
     }
 
-    /// Replaces the contents with `bytes`, which must not point into this store.
+    /// Replaces the contents with `bytes`. `bytes` must not point into this store.
     func replace(with bytes: UnsafeRawBufferPointer) {
         start = 0
         end = 0
@@ -65,8 +65,8 @@ final class ByteStore {
 
     private func reserve(_ extra: Int) {
         if end + extra <= capacity { return }
-        // Move the contents to the front only if the free space there is at least as large. This
-        // makes appending amortised O(1).
+        // Move the contents to the front only if the free space at the front is at least as large
+        // as they are. This makes appending amortised O(1).
         if start >= count, count + extra <= capacity {
             memmove(base, base + start, count)
         } else {

@@ -2,11 +2,11 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// One accepted socket. One lane owns it for its whole life, and every member may be used only on
-/// this lane.
+/// One accepted socket. One lane owns the connection for its whole life. Every member may be used
+/// only on this lane.
 ///
-/// An idle connection consists of this object alone. Buffers for an incomplete frame, and for bytes
-/// that the socket refused, exist only while they are needed.
+/// An idle connection needs no memory besides this object. It has buffers for an incomplete frame,
+/// and for bytes that the socket did not accept, only while they are needed.
 package final class Connection {
     /// The stage of the connection's close.
     enum Phase {
@@ -15,16 +15,16 @@ package final class Connection {
         case flushing
         /// The server has closed its sending side and waits for the peer to close.
         case lingering
-        /// The descriptor is closed. The delegate may not yet be notified.
+        /// The descriptor is closed. It is possible that the delegate has not yet been notified.
         case closed
     }
 
     /// The state of a closing connection.
     final class Farewell {
         let reason: CloseReason
-        /// The latest time to close, in milliseconds of the lane's clock.
+        /// The time when the connection closes at the latest, in milliseconds of the lane's clock.
         let deadlineMs: Int64
-        /// The connection is closed if the peer accepts no bytes for this time.
+        /// The longest time that the connection waits for the peer to accept more bytes.
         let patience: Duration
         var timer: TimerToken?
 
@@ -63,19 +63,18 @@ package final class Connection {
     var isResuming = false
     /// Whether the peer has closed its side of the connection.
     var hasInputEnded = false
-    /// Whether the end of the input is still to be reported. Bytes left from a pause are presented
-    /// first.
+    /// Whether the end of the input must still be reported to the delegate. The lane first presents
+    /// bytes that are left from a pause.
     var isEndUntold = false
 
-    // Output: segments of the lane's buffer with the bytes of this round, and `backlog`, the bytes
-    // that the socket refused.
+    // Output: the bytes of this round are in segments of the lane's buffer. `backlog` contains
+    // earlier bytes that the socket did not accept.
     var firstSegment: Int32 = -1
     var lastSegment: Int32 = -1
     var collectedBytes: Int32 = 0
     var isDirty = false
     // These properties are placed here to fill padding in the layout.
-    /// The reasons for which the lane serves this connection after all other connections of a
-    /// round.
+    /// The reasons why the lane serves this connection after all other connections of a round.
     private var reasonsToWait: ReasonsToWait = []
     /// Whether the connection is in one of the lane's queues of turns.
     var awaitsTurn = false
@@ -84,7 +83,7 @@ package final class Connection {
     package internal(set) var hasEndedTurn = false
     var backlog: ByteStore?
 
-    /// The epoll events that the lane watches for.
+    /// The epoll events for which the lane watches the socket.
     var watched: UInt32 = 0
     var farewell: Farewell?
     /// The layers between the socket and the delegate; nil for plain TCP.
@@ -118,7 +117,8 @@ package final class Connection {
         }
     }
 
-    /// Whether the layers are still opening. Until then the peer gets none of the written bytes.
+    /// Whether the layers are still opening. The peer gets the written bytes only when they have
+    /// opened.
     package internal(set) var isOpening: Bool {
         get { reasonsToWait.contains(.opening) }
         set {
@@ -132,18 +132,18 @@ package final class Connection {
     /// Whether `close` or `closeAfterFlush` was called, or the socket failed.
     package var isClosing: Bool { phase != .open }
 
-    /// Whether the delegate left bytes unconsumed, or a layer has an incomplete record.
+    /// Whether the delegate has left bytes unconsumed, or a layer has an incomplete record.
     package var hasPartialInput: Bool { input != nil || layers?.hasPartialInput == true }
 
-    /// The bytes that were written but that the socket has not yet accepted, including the bytes of
+    /// The number of written bytes that the socket has not yet accepted, including the bytes of
     /// this round.
     ///
-    /// A round collects less than 64 KiB for one connection and sends larger output at once. A
-    /// large number therefore means a slow reader.
+    /// A round collects less than 64 KiB for one connection, and sends larger output at once. A
+    /// larger number therefore means that the peer reads slowly.
     package var pendingOutboundBytes: Int { Int(collectedBytes) + (backlog?.count ?? 0) }
 
-    /// The bytes that the socket has refused so far. `connectionDrained` is called when the socket
-    /// has accepted them.
+    /// The number of bytes in the backlog, which the socket did not accept at once. When it has
+    /// accepted all of them, the lane calls `connectionDrained`.
     package var backlogBytes: Int { backlog?.count ?? 0 }
 
     /// Copies `bytes` and sends them after all bytes written before.
@@ -167,11 +167,11 @@ package final class Connection {
         lane.retire(self, reason)
     }
 
-    /// Closes once the peer has received all bytes written so far; at the latest after `limit`, or
-    /// when the peer accepts no bytes for `patience`.
+    /// Closes the connection after the peer has received all bytes written so far. Closes it
+    /// earlier when `limit` has passed, or when the peer accepts no bytes for `patience`.
     ///
-    /// The lane reads and discards further input from the peer. A close with unread input would
-    /// reset the connection and could lose the last bytes of output.
+    /// The lane reads and discards further input from the peer. If input were unread at the close,
+    /// the system would reset the connection, and the last bytes of output could be lost.
     package func closeAfterFlush(
         _ reason: CloseReason,
         within limit: Duration,
@@ -181,11 +181,12 @@ package final class Connection {
         lane.bidFarewell(self, reason, within: limit, patience: patience ?? limit)
     }
 
-    /// Ends the connection's turn early, when the delegate has enough work for now.
+    /// Ends the connection's turn early. A delegate calls this method when it has enough work for
+    /// now.
     ///
-    /// Call it during `received`. The bytes that the delegate does not consume are presented again
-    /// in the connection's next turn, after the turns of other ready connections. Until then the
-    /// lane reads nothing from the peer.
+    /// Call it during `received`. Other ready connections get their turns first. In the
+    /// connection's next turn, the lane presents the unconsumed bytes again. Until then, the lane
+    /// reads nothing from the peer.
     package func endTurn() {
         lane.preconditionOnLane()
         if phase == .open { hasEndedTurn = true }
@@ -199,8 +200,8 @@ package final class Connection {
     /// The time when the presented bytes were read, in microseconds of the lane's clock.
     package var arrivalUs: Int64 { lane.arrivalUs }
 
-    /// Stops presenting input until `resumeReading`. Further bytes wait in the kernels' socket
-    /// buffers.
+    /// Stops presenting input until `resumeReading`. Further bytes wait in the socket buffers of
+    /// the two kernels.
     ///
     /// A delegate that calls this during `received` may still consume the presented bytes.
     package func pauseReading() {

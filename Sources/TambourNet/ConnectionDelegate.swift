@@ -1,14 +1,14 @@
 /// Receives a connection's events, always on the connection's lane.
 ///
-/// The lane never calls a method from inside `write`, `close` or another call of the owner. It
-/// reports the effects of such a call later in the same round.
+/// The lane never calls a method of the delegate while `write`, `close` or another method of the
+/// connection runs. It reports the effects of such a call later in the same round.
 package protocol ConnectionDelegate: AnyObject {
-    /// Reports that the connection is on its lane and may be written to. Called once, before all
-    /// other methods.
+    /// Reports that the connection is on its lane, and that the delegate may write to it. Called
+    /// once, before all other methods.
     func connectionOpened(_ connection: Connection)
 
-    /// Asks whether the layers may open, when the peer's first bytes arrive. Called at most once,
-    /// and only for layers whose opening costs CPU time.
+    /// Asks whether the layers may open. The lane calls this method when the peer's first bytes
+    /// arrive. It calls it at most once, and only for layers whose opening costs CPU time.
     ///
     /// - Returns: false if the delegate has closed the connection.
     func connectionMayOpenLayers(_ connection: Connection) -> Bool
@@ -16,7 +16,7 @@ package protocol ConnectionDelegate: AnyObject {
     /// Reports that the layers have opened. Called at most once, before all input is presented.
     func connectionLayersOpened(_ connection: Connection)
 
-    /// Presents all unread bytes: first the unconsumed bytes of the last call, then the new bytes.
+    /// Presents all unconsumed bytes: first those from the last call, then the new ones.
     ///
     /// The bytes are valid only during the call. The lane keeps unconsumed bytes and presents them
     /// again before the next bytes. The delegate must limit the number of bytes that it leaves.
@@ -27,10 +27,10 @@ package protocol ConnectionDelegate: AnyObject {
     /// final.
     func connectionRoundEnded(_ connection: Connection)
 
-    /// Reports that the peer has ended its output but may still read. All its input has been
-    /// presented.
+    /// Reports that the peer has ended its output. The peer may still read. The lane has presented
+    /// all its bytes.
     ///
-    /// A delegate that does not close the connection now must close it later.
+    /// If the delegate does not close the connection now, it must close it later.
     func connectionInputEnded(_ connection: Connection)
 
     /// Reports that the socket accepted the last byte of a backlog.

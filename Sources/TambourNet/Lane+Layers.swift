@@ -1,7 +1,8 @@
-/// Connections with layers. Input from the socket and output of the delegate pass through the
-/// layers.
+/// Serves connections with layers. Input from the socket and output from the delegate pass through
+/// the layers.
 extension Lane {
-    /// The time limit for sending the last bytes of a connection whose layer failed.
+    /// The time limit for sending the last bytes of a connection after one of its layers has
+    /// failed.
     private static let failureDrain = Duration.seconds(1)
 
     func openLayers(of connection: Connection) {
@@ -37,7 +38,7 @@ extension Lane {
                 patience: Self.failureDrain
             )
         }
-        // Answers of the layers themselves are work that no delegate charges.
+        // Charge the answers that the layers themselves make, because no delegate charges them.
         charge(answer.count)
         emit(answer, to: connection)
         guard connection.phase == .open else { return }
@@ -63,7 +64,8 @@ extension Lane {
             && connection.phase == .open
     }
 
-    /// Drops collected output. The failed layers did not enclose it, so it must not be sent.
+    /// Drops collected output after a layer has failed. The layers have not yet enclosed this
+    /// output, so it must not be sent.
     private func dropCollected(of connection: Connection) {
         connection.firstSegment = -1
         connection.lastSegment = -1

@@ -1,10 +1,11 @@
 import CEpoll
 import Glibc
 
-/// Output of connections. The lane collects it in its buffer during a round and sends it at the end
-/// of the round. Bytes that a socket does not accept become the backlog of its connection.
+/// Handles the output of connections. During a round, the lane collects the output in its buffer.
+/// At the end of the round, it sends the output. Bytes that a socket does not accept become the
+/// backlog of its connection.
 extension Lane {
-    /// Output of this size or more is sent at once instead of being collected.
+    /// The size from which output is sent at once instead of being collected.
     private static let directBytes = 64 * 1024
 
     func collect(_ bytes: UnsafeRawBufferPointer, for connection: Connection) {
@@ -22,7 +23,8 @@ extension Lane {
         if connection.phase == .closed { return }
         if let backlog = connection.backlog {
             guard let layers = connection.layers else { return backlog.append(bytes) }
-            // The backlog holds bytes that have passed the layers.
+            // The backlog contains only bytes that have passed the layers, so pass these bytes
+            // through them too.
             flush(connection)
             return send(bytes, through: layers, to: connection)
         }
@@ -73,7 +75,8 @@ extension Lane {
             return flush(from: segment, through: layers, to: connection)
         }
         while segment >= 0, connection.phase != .closed {
-            // One call sends up to 64 pieces. Many interleaved writers need more calls.
+            // One call sends up to 64 pieces. If many connections have written in turn, more calls
+            // are needed.
             withUnsafeTemporaryAllocation(of: iovec.self, capacity: 64) { pieces in
                 var count = 0
                 while segment >= 0, count < pieces.count {
@@ -122,7 +125,7 @@ extension Lane {
         keep(UnsafeRawBufferPointer(rebasing: bytes[sent...]), for: connection)
     }
 
-    /// Returns the number of bytes sent; nil if the connection was closed because of an error.
+    /// Returns the number of bytes sent. Returns nil if an error has closed the connection.
     private func send(_ bytes: UnsafeRawBufferPointer, to connection: Connection) -> Int? {
         let sent = Glibc.send(connection.descriptor, bytes.baseAddress, bytes.count, noSignal)
         return accepted(sent, by: connection)
@@ -144,8 +147,8 @@ extension Lane {
         }
     }
 
-    /// Returns the number of bytes sent, from the result of a send; nil if the connection was
-    /// closed because of an error.
+    /// Converts the result of a send to the number of bytes sent. On an error, closes the
+    /// connection and returns nil.
     private func accepted(_ result: Int, by connection: Connection) -> Int? {
         if result >= 0 { return result }
         if errno == EAGAIN || errno == EINTR { return 0 }
@@ -161,5 +164,5 @@ extension Lane {
     }
 }
 
-/// Makes writing to a closed peer an error instead of SIGPIPE.
+/// The flag with which a write to a closed peer returns an error instead of raising SIGPIPE.
 private let noSignal = Int32(MSG_NOSIGNAL)

@@ -2,27 +2,27 @@ import CEpoll
 import Glibc
 import TambourQueues
 
-/// The turns of connections. In a turn, the lane reads the connection's input and presents it to
-/// the delegate.
+/// Handles the turns of connections. In a turn, the lane reads the connection's input and presents
+/// it to the delegate.
 extension Lane {
     private static let poison: UInt8 = 0xDB
-    /// The maximum number of new sockets that a lane opens in one round. Many arrivals therefore do
-    /// not delay other connections.
+    /// The maximum number of new sockets that a lane opens in one round. It prevents many new
+    /// sockets from delaying other connections.
     private static let arrivalsPerRound = 16
     /// The work charged for a low-priority turn, even if no bytes are read.
     private static let workPerTurn = 256
 
-    /// Gives a turn to the connections of the first `count` events, then to waiting connections,
-    /// new sockets and low-priority connections.
+    /// Gives turns to the connections of the first `count` events. Then serves waiting connections,
+    /// new sockets and low-priority connections, in this order.
     func giveTurns(to count: Int) {
-        // A connection that ends its turn early moves to the end of its queue and waits for the
-        // next round.
+        // Serve only the connections that wait now. If a connection ends its turn early, it moves
+        // to the end of its queue and waits for the next round.
         let waiting = turns.count
         for position in 0..<count {
             let event = events[position]
             guard let pointer = event.data.ptr else { continue }
-            // `retired` keeps a connection that was closed earlier in this batch until the round
-            // ends.
+            // The connection may have been closed earlier in this batch. `retired` keeps the object
+            // alive until the round ends.
             Unmanaged<Connection>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
                 serve($0, event.events)
             }
@@ -79,7 +79,8 @@ extension Lane {
             if failed { fail(connection) }
         } else if ready & EPOLLIN.rawValue != 0 || failed {
             if connection.awaitsTurn, connection.phase == .open {
-                // Stop watching for input only now, so that a short wait costs no system call.
+                // Stop watching for input only when input arrives. A short wait therefore costs no
+                // system call.
                 watch(connection, connection.watched & ~EPOLLIN.rawValue)
             } else if !connection.isReadingPaused || connection.isClosing {
                 if connection.isServedLast, connection.phase == .open {
@@ -90,7 +91,8 @@ extension Lane {
             } else if failed {
                 fail(connection)
             } else {
-                // Stop watching for input only now, so that a short pause costs no system call.
+                // Stop watching for input only when input arrives. A short pause therefore costs no
+                // system call.
                 watch(connection, connection.watched & ~EPOLLIN.rawValue)
             }
         }
@@ -112,7 +114,8 @@ extension Lane {
         arrivalUs = roundTimeUs
         if let layers = connection.layers { return readOnce(connection, through: layers) }
         if let waiting = connection.input, waiting.count > Self.readCapacity / 2 {
-            // Read a frame that is longer than half the buffer into the connection's own store.
+            // The kept bytes fill more than half of the lane's buffer. Read into the connection's
+            // own store.
             let count = read(connection, into: waiting.room(Self.readCapacity))
             if count == 0 { return }
             waiting.grew(by: count)
@@ -133,7 +136,7 @@ extension Lane {
         if connection.phase == .open { connection.delegate?.connectionRoundEnded(connection) }
     }
 
-    /// Returns the number of bytes read; zero when there are no bytes to present.
+    /// Returns the number of bytes read. Returns zero when there are no bytes to present.
     func read(_ connection: Connection, into room: UnsafeMutableRawBufferPointer) -> Int {
         let count = Glibc.read(connection.descriptor, room.baseAddress, room.count)
         if count > 0 { return count }
@@ -145,12 +148,12 @@ extension Lane {
         return 0
     }
 
-    /// Records that the peer has closed its side; pending output is still sent.
+    /// Records that the peer has closed its side. Pending output is still sent.
     func endInput(_ connection: Connection) {
         connection.hasInputEnded = true
         switch connection.phase {
         case .open:
-            // Bytes left over from a pause or an ended turn are presented first.
+            // If bytes are left from a pause or an ended turn, present them first.
             if connection.isResuming || connection.hasEndedTurn {
                 connection.isEndUntold = true
             } else {
@@ -193,7 +196,7 @@ extension Lane {
         } else {
             if connection.hasEndedTurn { awaitTurn(connection) }
             if connection.hasEndedTurn, !poisons {
-                // The rest is presented soon, so it is not copied in each turn.
+                // Do not copy the rest, because it is presented again soon.
                 return kept.dropFirst(consumed)
             }
             guard consumed > 0 || poisons else { return }
@@ -225,7 +228,7 @@ extension Lane {
     /// Presents kept bytes to resumed connections. This runs in a separate round, because the
     /// current round may be delivering replies and pushes that must be written first.
     func presentResumed() {
-        // Connections that resume in the meantime get their turn in the next round.
+        // Connections that resume while this runs get their turns in the next round.
         let resuming = resumed
         resumed.removeAll(keepingCapacity: true)
         for connection in resuming { presentAgain(connection) }
@@ -235,7 +238,8 @@ extension Lane {
         connection.isResuming = false
         guard connection.phase == .open, !connection.isReadingPaused else { return }
         if connection.isServedLast, connection.input != nil {
-            // Low-priority connections take turns even when many resume together.
+            // Do not serve a low-priority connection at once, because many may resume together. It
+            // waits for its turn.
             connection.hasEndedTurn = true
             return awaitTurn(connection)
         }
@@ -247,7 +251,7 @@ extension Lane {
         tellEnd(of: connection)
     }
 
-    /// Reports the end of the input once all bytes before it have been presented.
+    /// Reports the end of the input, if all bytes before the end have been presented.
     private func tellEnd(of connection: Connection) {
         guard connection.isEndUntold, connection.phase == .open, !connection.isReadingPaused,
             !connection.hasEndedTurn

@@ -5,27 +5,28 @@ package import TambourQueues
 
 /// A serial queue that serves many sockets, with one epoll descriptor and one dispatch source.
 ///
-/// The source's handler polls epoll once, serves the ready sockets and returns, so that timers,
-/// mailboxes and other blocks of the queue get their turn. One such call is a *round*. At the end
+/// The source's handler polls epoll once, serves the ready sockets and returns. Then timers,
+/// mailboxes and other blocks of the queue get their turns. One such call is a *round*. At the end
 /// of a round, the lane sends all bytes that were written during the round, with one system call
 /// per connection. It also reports the connections that were closed during the round.
 ///
-/// A connection gets one *turn* per round: one read, or the bytes that it left unconsumed when it
-/// ended its turn early. Low-priority connections, and connections whose layers open, get their
-/// turns after all other connections, and only until these turns have used up
-/// `LowPriority.workPerRound`.
+/// A connection gets one *turn* per round. In a turn, the lane reads once. If the connection ended
+/// its last turn early, the lane presents the unconsumed bytes instead. Low-priority connections,
+/// and connections whose layers are opening, get their turns last. In each round, the work of these
+/// turns is limited to `LowPriority.workPerRound`.
 ///
-/// `@unchecked Sendable`: every stored property except the constants is accessed on `queue` only,
-/// which `preconditionOnLane` checks; `start`, `stop` and `adopt` only post to it.
+/// `@unchecked Sendable`: all stored properties except the constants are accessed only on `queue`.
+/// `preconditionOnLane` checks this. `start`, `stop` and `adopt` only post blocks to the queue.
 package final class Lane: @unchecked Sendable {
     private static let eventCapacity: Int32 = 256
     static let readCapacity = 64 * 1024
     static let outputCapacity = 256 * 1024
-    /// The maximum number of timers that fire in one round; further due timers fire in the next.
+    /// The maximum number of timers that fire in one round. Further due timers fire in the next
+    /// round.
     private static let timersPerRound = 64
 
-    /// Whether lanes overwrite bytes after presenting them, by default. Debug builds do, so that a
-    /// test detects a delegate that uses the bytes after the call.
+    /// Whether lanes, by default, overwrite bytes after presenting them. This is true in debug
+    /// builds. Tests then detect a delegate that uses the bytes after the call.
     package static var poisonsByDefault: Bool {
         #if DEBUG
             true
@@ -38,13 +39,14 @@ package final class Lane: @unchecked Sendable {
     package struct LowPriority: Sendable {
         /// The limit of bytes in one read from a low-priority connection.
         package var readBytes: Int
-        /// The work of low-priority turns in a round after which no further such turn starts; see
-        /// `Connection.charge`.
+        /// The limit for the work of low-priority turns in one round. When it is reached, no
+        /// further low-priority turn starts. `Connection.charge` defines the unit.
         package var workPerRound: Int
-        /// The work charged for each step in which a connection's layers open.
+        /// The work that is charged for each step in which a connection's layers open.
         let workPerOpening: Int
 
-        /// - Parameter openingsPerRound: the number of opening steps that make up `workPerRound`.
+        /// - Parameter openingsPerRound: the number of opening steps whose work equals
+        ///   `workPerRound`.
         package init(
             readBytes: Int = 64 * 1024,
             workPerRound: Int = 64 * 1024,
@@ -80,13 +82,13 @@ package final class Lane: @unchecked Sendable {
     private var isRoundPosted = false
     private var retired: [(connection: Connection, reason: CloseReason)] = []
 
-    // The state of turns: Lane+Turns.swift.
+    // The state of turns, see Lane+Turns.swift.
     let events: UnsafeMutableBufferPointer<epoll_event>
     let readBuffer: UnsafeMutableRawBufferPointer
     let poisons: Bool
     let lowPriority: LowPriority
     var roundTimeUs: Int64 = 0
-    /// The time when the bytes being presented were read from the socket, microseconds.
+    /// The time when the currently presented bytes were read from the socket, in microseconds.
     var arrivalUs: Int64 = 0
     /// The work that delegates have charged in this round.
     var roundWork = 0
@@ -98,7 +100,7 @@ package final class Lane: @unchecked Sendable {
         !turns.isEmpty || !lowPriorityTurns.isEmpty || !arrivals.isEmpty
     }
 
-    // The state of output: Lane+Output.swift.
+    // The state of output, see Lane+Output.swift.
     let outputBuffer: UnsafeMutableRawPointer
     var outputUsed = 0
     var segments: [Segment] = []
@@ -106,11 +108,12 @@ package final class Lane: @unchecked Sendable {
 
     /// - Parameters:
     ///   - label: The queue's label, for debuggers.
-    ///   - timerTick: Deadlines are rounded up to a multiple of this, so that timers share
-    ///     wake-ups.
+    ///   - timerTick: The tick of the timers. Deadlines are rounded up to a multiple of it, so that
+    ///     several timers share one wake-up.
     ///   - lowPriority: The limits of low-priority connections.
     ///   - poisonAfterCallback: Whether bytes are overwritten after a delegate has seen them.
-    ///   - simulated: Replaces Dispatch; it must call `serve` when sockets are ready.
+    ///   - simulated: A scheduler that replaces Dispatch. It must call `serve` when sockets are
+    ///     ready.
     package init(
         index: Int,
         label: String,
@@ -147,7 +150,7 @@ package final class Lane: @unchecked Sendable {
 
     // MARK: Starting and stopping
 
-    /// Starts serving, including sockets adopted earlier.
+    /// Starts serving sockets, including those that were adopted earlier.
     ///
     /// A started lane exists until `stop`.
     package func start() {
@@ -156,8 +159,8 @@ package final class Lane: @unchecked Sendable {
 
     /// Closes every connection, notifies their delegates and cancels the queue's sources.
     ///
-    /// Sockets that are adopted later are closed without a notification. `completion` is called on
-    /// the lane at the end.
+    /// If a socket is adopted later, the lane closes it without a notification. At the end, the
+    /// lane calls `completion` on its queue.
     package func stop(completion: (@Sendable () -> Void)? = nil) {
         queue.async {
             self.stopOnLane()
@@ -167,7 +170,7 @@ package final class Lane: @unchecked Sendable {
 
     /// Adopts a connected socket and notifies the delegate on the lane.
     ///
-    /// A socket that epoll refuses is closed, and its delegate is not notified.
+    /// If epoll refuses the socket, the lane closes it, and does not notify its delegate.
     /// - Parameter layers: the layers between the socket and the delegate, beginning at the socket.
     package func adopt(
         fileDescriptor: Int32,
@@ -195,8 +198,8 @@ package final class Lane: @unchecked Sendable {
 
     /// Transfers a socket and its delegate to their lane.
     ///
-    /// `@unchecked Sendable`: the caller gave up delegate and layers (`sending`), and only the lane
-    /// accesses them.
+    /// `@unchecked Sendable`: the caller has given away the delegate and the layers (`sending`).
+    /// Only the lane accesses them.
     final class Arrival: @unchecked Sendable {
         let descriptor: Int32
         let peer: String
@@ -259,7 +262,7 @@ package final class Lane: @unchecked Sendable {
         makeNonBlocking(arrival.descriptor)
         connection.watched = EPOLLIN.rawValue
         guard !isStopped, control(EPOLL_CTL_ADD, connection) else {
-            // The delegate was never notified of the connection, so do not report its close either.
+            // The delegate does not know the connection, so do not report the close.
             Glibc.close(arrival.descriptor)
             return
         }
@@ -273,8 +276,9 @@ package final class Lane: @unchecked Sendable {
 
     /// Runs `body` as a round, or as part of the current one.
     ///
-    /// A block of the queue that writes to many connections uses a round to send all bytes at its
-    /// end. The lane posts a round for bytes that are written outside a round.
+    /// If a block of the queue writes to many connections, it calls this method. All bytes are then
+    /// sent together at the end of the round. If bytes are written outside a round, the lane posts
+    /// a round to send them.
     package func round<R>(_ body: () throws -> R) rethrows -> R {
         preconditionOnLane()
         if isInRound { return try body() }
@@ -285,14 +289,15 @@ package final class Lane: @unchecked Sendable {
         return try body()
     }
 
-    /// Milliseconds of a monotonic clock; constant during a round.
+    /// The time of a monotonic clock, in milliseconds. It is constant during a round.
     package var now: Int64 {
         preconditionOnLane()
         return isInRound ? roundTimeUs / 1000 : queue.nowMs
     }
 
     private func endRound() {
-        // A delegate that is notified of a close may write to other connections or close them.
+        // Repeat, because a delegate may write to other connections or close them when it is
+        // notified of a close.
         while !dirty.isEmpty || !retired.isEmpty {
             flushAll()
             let gone = retired
@@ -304,8 +309,8 @@ package final class Lane: @unchecked Sendable {
         if !resumed.isEmpty || hasTurns { postRound() }
     }
 
-    /// Posts a round if no round is running or posted, so that recorded output and closes are
-    /// handled.
+    /// Posts a round, unless a round is running or already posted. The round handles recorded
+    /// output and closes.
     func postRound() {
         guard !isInRound, !isRoundPosted else { return }
         isRoundPosted = true
@@ -313,8 +318,7 @@ package final class Lane: @unchecked Sendable {
             self.isRoundPosted = false
             self.round {
                 self.presentResumed()
-                // Ready sockets also get their turns, so that waiting connections do not delay
-                // them.
+                // Also give turns to ready sockets, so that waiting connections do not delay them.
                 if self.hasTurns { self.giveTurns(to: self.poll()) }
             }
         }
@@ -346,7 +350,7 @@ package final class Lane: @unchecked Sendable {
         return token
     }
 
-    /// Cancels a timer; does nothing if it has fired.
+    /// Cancels a timer. Does nothing if the timer has fired.
     package func cancel(_ token: TimerToken) {
         preconditionOnLane()
         timers.cancel(token)
@@ -389,8 +393,8 @@ package final class Lane: @unchecked Sendable {
         connection.firstSegment = -1
         connection.lastSegment = -1
         _ = control(EPOLL_CTL_DEL, connection)
-        // Shut the socket down, because a child process between fork and exec may hold a copy of
-        // the descriptor.
+        // Shut the socket down explicitly. A child process between fork and exec may have a copy of
+        // the descriptor, which would keep the connection open.
         shutdown(connection.descriptor, Int32(SHUT_RDWR))
         Glibc.close(connection.descriptor)
         postRound()
@@ -424,7 +428,7 @@ package final class Lane: @unchecked Sendable {
         let untilDeadline = Duration.milliseconds(farewell.deadlineMs - now)
         let wait = min(farewell.patience, untilDeadline)
         farewell.timer = schedule(after: wait) { [unowned self, unowned connection] in
-            // This timer has fired; do not cancel it.
+            // The timer has fired, so forget it. It must not be cancelled later.
             farewell.timer = nil
             if connection.phase == .flushing, connection.pendingOutboundBytes < left,
                 now < farewell.deadlineMs
@@ -454,8 +458,8 @@ package final class Lane: @unchecked Sendable {
     // MARK: Epoll
 
     func watch(_ connection: Connection, _ events: UInt32) {
-        // Level-triggered epoll reports the end of the input again and again, so stop watching for
-        // input.
+        // After the end of the input, stop watching for input. Level-triggered epoll would report
+        // the end again and again.
         let wanted = connection.hasInputEnded ? events & ~EPOLLIN.rawValue : events
         guard wanted != connection.watched, connection.phase != .closed else { return }
         connection.watched = wanted

@@ -1,9 +1,9 @@
 import Glibc
 
-/// The address of a listener: `127.0.0.1:7770`, `[::1]:0`, `localhost:7770`. For port 0 the system
-/// chooses a port.
+/// The address of a listener, such as `127.0.0.1:7770`, `[::1]:0` or `localhost:7770`. For port 0,
+/// the system chooses a port.
 package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
-    /// An error in an address, described for the person who typed it.
+    /// An error in an address, with a description for the person who typed the address.
     package struct ParseError: Error, Hashable, CustomStringConvertible {
         package let text: String
         package let reason: String
@@ -50,10 +50,10 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// Whether only this machine can reach the address: 127.0.0.0/8, also when mapped to IPv6,
-    /// `::1`, or `localhost`.
+    /// Whether only this machine can reach the address. This is true for 127.0.0.0/8 (also when
+    /// mapped to IPv6), `::1` and `localhost`.
     ///
-    /// Other names are not resolved; they count as reachable from outside.
+    /// Other names are not resolved. They count as reachable from outside.
     package var isLoopback: Bool {
         if host == "localhost" { return true }
         var four = in_addr()

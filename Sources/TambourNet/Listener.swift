@@ -6,7 +6,7 @@ import Glibc
 ///
 /// `@unchecked Sendable`: all properties are constant, and the acceptor guards its own state.
 package final class Listener: @unchecked Sendable {
-    /// The error when listening fails.
+    /// The error that is thrown when listening fails.
     package struct ListenError: Error, CustomStringConvertible {
         package let address: ListenAddress
         package let reason: String
@@ -16,19 +16,19 @@ package final class Listener: @unchecked Sendable {
 
     private let acceptor: Acceptor
 
-    /// The bound address with the actual port: `127.0.0.1:43211`.
+    /// The bound address with the actual port, such as `127.0.0.1:43211`.
     package let boundAddress: String
 
-    /// The number of sockets accepted.
+    /// The number of sockets accepted so far.
     package var acceptedCount: Int { acceptor.acceptedCount }
 
-    /// The number of pauses because descriptors or memory ran out.
+    /// The number of pauses so far. The listener pauses when descriptors or memory run out.
     package var exhaustedCount: Int { acceptor.exhaustedCount }
 
     /// Binds the address and listens. Connections wait in the kernel until `start`.
     ///
-    /// If a host name has several addresses, the first that can be bound is used. An IPv6 address
-    /// accepts IPv6 connections only.
+    /// If a host name has several addresses, binds the first one that can be bound. A listener with
+    /// an IPv6 address accepts only IPv6 connections.
     package convenience init(address: ListenAddress, backlog: Int32 = 4096) throws(ListenError) {
         try self.init(
             address: address,
@@ -74,7 +74,7 @@ package final class Listener: @unchecked Sendable {
         acceptor.start(onExhausted: onExhausted, onAccept: onAccept)
     }
 
-    /// Stops at once. After this returns, the system refuses new connections.
+    /// Stops at once. After this method returns, the system refuses new connections.
     package func stop() {
         acceptor.stop()
     }

@@ -5,7 +5,7 @@ func makeNonBlocking(_ descriptor: Int32) {
     if flags >= 0, flags & O_NONBLOCK == 0 { _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) }
 }
 
-/// Returns a socket's pending error and clears it; zero for no error.
+/// Returns a socket's pending error and clears it. Returns zero if there is no error.
 func socketError(of descriptor: Int32) -> Int32 {
     var error: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
@@ -14,12 +14,13 @@ func socketError(of descriptor: Int32) -> Int32 {
 }
 
 extension Duration {
-    /// The whole milliseconds, rounded up, because a deadline must not fire early.
+    /// The duration in whole milliseconds. It is rounded up, because a deadline must not fire
+    /// early.
     var wholeMilliseconds: Int64 {
         let (seconds, attoseconds) = components
         let whole = (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-        // A thousand years count as forever. The limit leaves room for additions without overflow.
+        // Limit the result to a thousand years, so that later additions do not overflow.
         let longest: Int64 = 31_557_600_000_000
         return overflow ? (seconds < 0 ? -longest : longest) : min(product + whole, longest)
     }

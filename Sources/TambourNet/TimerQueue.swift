@@ -5,10 +5,10 @@ package struct TimerToken: Hashable, Sendable {
     fileprivate let generation: UInt32
 }
 
-/// Timers in the order of their deadlines: a binary heap without a clock.
+/// Orders timers by their deadlines. It is a binary heap and has no clock.
 ///
-/// The owner supplies the time. `schedule`, `cancel` and `step` cost O(log n). A new timer reuses
-/// the memory of a fired or cancelled timer.
+/// The owner passes in the time. `schedule`, `cancel` and `step` cost O(log n). A new timer reuses
+/// the memory of a timer that has fired or was cancelled.
 package struct TimerQueue<Payload> {
     private struct Slot {
         var deadlineMs: Int64
@@ -27,7 +27,8 @@ package struct TimerQueue<Payload> {
 
     package var count: Int { heap.count }
 
-    /// The deadline of the next timer, in the owner's milliseconds; nil without timers.
+    /// The deadline of the next timer, in milliseconds of the owner's clock; nil if there are no
+    /// timers.
     package var nextDeadlineMs: Int64? { heap.first.map { slots[Int($0)].deadlineMs } }
 
     /// Adds a timer that is due at `deadlineMs`.
@@ -70,9 +71,9 @@ package struct TimerQueue<Payload> {
     /// Removes the next timer that is due at `nowMs` and returns its payload; nil when no timer is
     /// due.
     ///
-    /// Timers are returned in the order of their deadlines; timers with equal deadlines, in the
-    /// order in which they were scheduled. Each call returns one timer, so that its handler may
-    /// still cancel other timers.
+    /// Calls return timers in the order of their deadlines. Timers with equal deadlines follow in
+    /// the order in which they were scheduled. Each call returns only one timer, so that the
+    /// handler of this timer can still cancel other timers.
     package mutating func step(nowMs: Int64) -> Payload? {
         guard let first = heap.first, slots[Int(first)].deadlineMs <= nowMs else { return nil }
         return remove(at: 0)

@@ -8,7 +8,7 @@ package protocol WireID: WireValue, WireKey, Comparable {
 }
 
 extension WireID {
-    /// Reads an integer or a string of decimal digits; existing clients send both.
+    /// Reads an integer or a string of decimal digits, because clients send both forms.
     package static func read(
         from reader: inout MessagePackReader
     ) throws(PayloadError) -> Self {
@@ -41,11 +41,12 @@ public struct UserID: WireID, Hashable, Comparable, Sendable, CustomStringConver
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The id of a chat: negative for groups and channels; the xor of both user ids for a dialog.
+/// The id of a chat. It is negative for groups and channels. For a dialog, it is the xor of the two
+/// user ids.
 ///
-/// A dialog therefore has the same id for both users, but the id is unique only among the chats of
-/// one user: `1 xor 2` equals `4 xor 7`. The dialog with oneself, the saved messages, has id 0 for
-/// everybody.
+/// A dialog therefore has the same id for both users. But the id is unique only among the chats of
+/// one user, because `1 xor 2` equals `4 xor 7`. The saved messages are a user's dialog with
+/// themselves, so their id is 0 for everybody.
 public struct ChatID: WireID, Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: Int64
 
@@ -66,11 +67,11 @@ public struct ChatID: WireID, Hashable, Comparable, Sendable, CustomStringConver
     /// The bit in the magnitude of an id that distinguishes channels from groups.
     package static let channelBit: Int64 = 2_048
 
-    /// Whether the id belongs to a channel; messages of a channel name no sender.
+    /// Whether the id belongs to a channel. Messages in a channel name no sender.
     public var isChannel: Bool { isGroup && rawValue.magnitude & UInt64(Self.channelBit) != 0 }
 
-    /// Returns the other user of the dialog with this id, seen from `user`. Returns `user` for
-    /// saved messages, and nil for a group.
+    /// Returns the partner of `user` in the dialog with this id. Returns `user` for saved messages,
+    /// and nil for a group.
     public func partner(of user: UserID) -> UserID? {
         isGroup ? nil : UserID(rawValue ^ user.rawValue)
     }
@@ -93,22 +94,23 @@ public struct MessageID: WireID, Hashable, Comparable, Sendable, CustomStringCon
 
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
-    /// The times that fit into ids, Unix milliseconds: until the year 6429.
+    /// The times that fit into ids, in Unix milliseconds. They end in the year 6429.
     package static let times: ClosedRange<Int64> = 0...(.max >> 16)
 
-    /// Makes the id of a message at millisecond `timeMs`, clamped to the times that an id can hold.
+    /// Makes the id of a message at the time `timeMs`. If the time does not fit into an id, uses
+    /// the nearest time that fits.
     package init(timeMs: Int64, counter: UInt16) {
         let timeMs = min(max(timeMs, .min >> 16), Self.times.upperBound)
         rawValue = timeMs << 16 | Int64(counter)
     }
 
-    /// The time of the message, Unix milliseconds.
+    /// The time of the message, in Unix milliseconds.
     public var timeMs: Int64 { rawValue >> 16 }
 
-    /// The next larger id; the largest id for itself. The sum saturates, because clients may send
-    /// any 64-bit number.
+    /// The next larger id. For the largest id, it is the largest id itself, because the sum
+    /// saturates. Clients may send any 64-bit number.
     package var next: MessageID { MessageID(rawValue + 1) }
 
-    /// The next smaller id; the smallest id for itself.
+    /// The next smaller id. For the smallest id, it is the smallest id itself.
     package var before: MessageID { MessageID(rawValue - 1) }
 }

@@ -1,8 +1,8 @@
 /// The code of an invitation to a server: 80 random bits as 16 letters and digits.
 ///
 /// The alphabet is Crockford's base 32, without the letters I, L, O and U. People copy codes by
-/// hand, so case, spaces and dashes do not matter, and O, I and L count as the digits they look
-/// like.
+/// hand, so case, spaces and dashes do not matter. O counts as the digit 0, and I and L count as
+/// the digit 1.
 package struct InvitationCode: Hashable, Sendable, CustomStringConvertible {
     /// The symbols, without dashes.
     package let symbols: String
@@ -30,7 +30,7 @@ package struct InvitationCode: Hashable, Sendable, CustomStringConvertible {
         self.symbols = String(decoding: symbols, as: UTF8.self)
     }
 
-    /// Reads a code as a person wrote it; nil if it is not a code.
+    /// Reads a code exactly as a person typed it. Returns nil if the text is not a code.
     package init?(_ text: String) {
         var symbols: [UInt8] = []
         for byte in text.utf8 {

@@ -1,6 +1,6 @@
 /// An invalid override of a limit.
 package struct LimitError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The name of the limit, as given.
+    /// The name of the limit, exactly as in the override.
     package var name: String
     /// The description of the error, in English.
     package var reason: String
@@ -10,6 +10,6 @@ package struct LimitError: Error, Hashable, Sendable, CustomStringConvertible {
         self.reason = reason
     }
 
-    /// `limit maxDepth: 0 is below 1`.
+    /// One line for people, such as `limit maxDepth: 0 is below 1`.
     package var description: String { "limit \(name): \(reason)" }
 }

@@ -1,4 +1,4 @@
-/// Supplies overrides by name while `Limits` is built; `finish` reports invalid overrides.
+/// Supplies overrides by name while `Limits` is created. `finish` reports invalid overrides.
 struct LimitOverrides {
     private var left: [String: Int]
     private var errors: [LimitError] = []
@@ -15,7 +15,8 @@ struct LimitOverrides {
         left = overrides
     }
 
-    /// Returns the override of a limit if it is valid; otherwise `standard`.
+    /// Returns the override of a limit. If there is no valid override, returns `standard`. If
+    /// limits are off, returns `max`.
     mutating func value(of name: String, standard: Int, max: Int = Int(Int32.max)) -> Int {
         if areLimitsOff { return max }
         guard let override = left.removeValue(forKey: name) else { return standard }

@@ -30,7 +30,8 @@ package struct PayloadError: Error, Hashable, Sendable, CustomStringConvertible 
     }
 }
 
-// Not inlined, so that a check adds only a comparison and a branch to its caller.
+// These functions are not inlined. A check therefore adds only a comparison and a branch to its
+// caller.
 extension PayloadError {
     /// Returns the error for an absent required field.
     @inline(never)
@@ -50,7 +51,7 @@ extension PayloadError {
         PayloadError(reason: "duplicate item")
     }
 
-    /// Returns the error for a value that its closed enumeration does not contain.
+    /// Returns the error for a value that is not in its closed enumeration.
     @inline(never)
     package static func unknownValue(_ name: Text) -> PayloadError {
         PayloadError(reason: "unknown value \"\(name)\"")

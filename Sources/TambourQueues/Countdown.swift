@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Calls a closure once, at the last of a number of steps. The steps may come from any thread.
+/// Calls a closure once, when `step()` has been called a given number of times. Any thread may call
+/// `step()`.
 package final class Countdown: Sendable {
     private let left: Atomic<Int>
     private let body: @Sendable () -> Void

@@ -1,13 +1,14 @@
-/// A first-in, first-out queue; each operation except `removeAll` is O(1), amortised.
+/// A first-in, first-out queue. Each operation except `removeAll` takes amortised constant time.
 ///
-/// Public, because other modules do not specialize generic code of package access.
+/// This type is public because the compiler does not specialize generic `package` code in other
+/// modules.
 @frozen
 public struct FIFO<Element> {
     @usableFromInline var elements: [Element?] = []
     @usableFromInline var head = 0
 
-    /// The queue removes the gaps at the front when they are at least this many, and at least half
-    /// of the array.
+    /// The minimum number of gaps at the front of the array before the queue removes them. The gaps
+    /// must also be at least half of the array.
     @inlinable static var keptGaps: Int { 64 }
 
     @inlinable public init() {}

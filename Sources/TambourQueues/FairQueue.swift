@@ -1,16 +1,19 @@
-/// A queue of jobs that serves subjects in turn, and each subject's jobs in the order in which they
-/// were added.
+/// A queue of jobs. It serves the subjects in turn, and serves the jobs of each subject in the
+/// order in which they were added.
 ///
-/// A job is out from `take` to `finish`. At most one job of a subject is out at a time. Each
-/// operation except `removeNewest` is O(1). Rounds limit the delay that one subject causes: a
-/// subject whose jobs exceed the budget of a round rests until the next round.
+/// A job is out after `take` has returned it and until `finish` is called. At most one job of a
+/// subject is out at a time. Each operation except `removeNewest` takes constant time. Rounds limit
+/// the delay that one subject causes: if the jobs of a subject cost more than the budget of a
+/// round, the subject rests until the next round.
 ///
-/// Public, because other modules do not specialize generic code of package access.
+/// This type is public because the compiler does not specialize generic `package` code in other
+/// modules.
 @frozen
 public struct FairQueue<Subject: Hashable, Job> {
     @frozen @usableFromInline
     struct Line {
-        /// The next step of the job that was out. It is taken before the subject's other jobs.
+        /// The next step of the job that was out. `take` returns it before the subject's other
+        /// jobs.
         @usableFromInline var rest: Job?
         @usableFromInline var jobs = FIFO<Job>()
         @usableFromInline var isOut = false
@@ -23,14 +26,14 @@ public struct FairQueue<Subject: Hashable, Job> {
 
     @usableFromInline let budget: Int64
     @usableFromInline var lines: [Subject: Line] = [:]
-    /// The subjects with a job to take, in the order of their turns.
+    /// The subjects whose jobs may be taken now, in the order of their turns.
     @usableFromInline var ready = FIFO<Subject>()
     @usableFromInline var resting: [Subject] = []
     @usableFromInline var round = 0
     @usableFromInline var waiting = 0
     @usableFromInline var waitingRests = 0
 
-    /// - Parameter budget: the limit of the cost of one subject's jobs in a round.
+    /// - Parameter budget: the maximum total cost of one subject's jobs in a round.
     @inlinable
     public init(budget: Int64 = .max) {
         self.budget = budget
@@ -40,7 +43,7 @@ public struct FairQueue<Subject: Hashable, Job> {
     @inlinable
     public var count: Int { waiting }
 
-    /// The number of waiting jobs that are next steps of earlier jobs.
+    /// The number of waiting jobs that were added by `addRest`.
     @inlinable
     public var rests: Int { waitingRests }
 
@@ -63,7 +66,8 @@ public struct FairQueue<Subject: Hashable, Job> {
     public mutating func add(_ job: Job, of subject: Subject) {
         waiting += 1
         let isNext: Bool
-        // Use the index, because the subscript by key allocates when it changes a line in place.
+        // Change the line through its index, because a change through the subscript by key
+        // allocates memory.
         if let index = lines.index(forKey: subject) {
             isNext = lines.values[index].add(job)
         } else {
@@ -74,8 +78,8 @@ public struct FairQueue<Subject: Hashable, Job> {
         if isNext { ready.append(subject) }
     }
 
-    /// Adds the next step of the job of `subject` that is out. It comes before the subject's other
-    /// jobs.
+    /// Adds the next step of the job of `subject` that is out. `take` returns this step before the
+    /// subject's other jobs.
     @inlinable
     public mutating func addRest(_ job: Job, of subject: Subject) {
         guard let index = lines.index(forKey: subject), lines.values[index].isOut else {
@@ -104,7 +108,7 @@ public struct FairQueue<Subject: Hashable, Job> {
     /// Removes the newest job of the subject with the most jobs, if the subject has more than
     /// `held` jobs.
     ///
-    /// - Parameter held: a number of jobs, at least 1, so that the subject keeps a job for its
+    /// - Parameter held: a number of jobs, at least 1, because the subject must keep a job for its
     ///   turn.
     @inlinable
     public mutating func removeNewest(ofSubjectAbove held: Int) -> Job? {
@@ -117,7 +121,7 @@ public struct FairQueue<Subject: Hashable, Job> {
     }
 
     /// Ends the job of `subject` that is out, or one step of this job. The subject's next turn
-    /// follows the turns of all other waiting subjects.
+    /// comes after the turns of all other waiting subjects.
     @inlinable
     public mutating func finish(_ subject: Subject, cost: Int64 = 0, rest: Job? = nil) {
         if let rest { addRest(rest, of: subject) }
@@ -131,7 +135,7 @@ public struct FairQueue<Subject: Hashable, Job> {
         }
     }
 
-    /// Begins a round. Resting subjects are ready again.
+    /// Begins a round. All resting subjects become ready.
     @inlinable
     public mutating func beginRound() {
         round += 1
@@ -146,7 +150,7 @@ extension FairQueue.Line {
     @inlinable
     var count: Int { jobs.count + (rest == nil ? 0 : 1) }
 
-    /// - Returns: whether the new job makes the subject ready.
+    /// - Returns: whether the subject becomes ready because of the new job.
     @inlinable
     mutating func add(_ job: Job) -> Bool {
         defer { jobs.append(job) }
@@ -161,7 +165,7 @@ extension FairQueue.Line {
 
     /// Records the end of the job that was out.
     ///
-    /// - Returns: whether the subject has used up the budget of the round.
+    /// - Returns: whether the cost of the subject's jobs exceeds the budget of the round.
     @inlinable
     mutating func isExhausted(
         by cost: Int64,

@@ -2,10 +2,11 @@ public import Synchronization
 
 /// Passes values from any thread to a serial queue, in order. Wakes the queue once per batch.
 ///
-/// Posting to a non-empty mailbox costs a lock and an append. Values of one producer keep their
-/// order, as do values of different producers that are posted one after the other.
+/// Posting to a mailbox that is not empty takes only a lock and an append. Values arrive in the
+/// order in which they were posted, whether one producer or several producers posted them.
 ///
-/// Public, because other modules do not specialize generic code of package access.
+/// This type is public because the compiler does not specialize generic `package` code in other
+/// modules.
 public final class Mailbox<Item: Sendable>: Sendable {
     @usableFromInline
     struct State {
@@ -16,7 +17,8 @@ public final class Mailbox<Item: Sendable>: Sendable {
         @usableFromInline init() {}
     }
 
-    /// The maximum capacity, in items, of a batch's array that is kept for reuse.
+    /// The mailbox reuses the array of a batch only if its capacity is at most this number of
+    /// items.
     @usableFromInline static var keptCapacity: Int { 4096 }
 
     private let queue: SerialQueue
@@ -27,8 +29,8 @@ public final class Mailbox<Item: Sendable>: Sendable {
     /// The number of times that the mailbox woke the queue.
     package var wakeCount: Int { wakes.load(ordering: .relaxed) }
 
-    /// - Parameter drain: Called on `queue` with all pending values; it must handle the whole
-    ///   batch.
+    /// - Parameter drain: Called on `queue` with a batch that contains all pending values. It must
+    ///   handle the whole batch.
     package init(queue: SerialQueue, drain: @escaping @Sendable (_ batch: [Item]) -> Void) {
         self.queue = queue
         self.drain = drain
@@ -55,7 +57,7 @@ public final class Mailbox<Item: Sendable>: Sendable {
         if wasEmpty { wake() }
     }
 
-    /// Drains all items that were posted before the call. Must be called on the queue.
+    /// Passes all items that were posted before this call to `drain`. Must be called on the queue.
     ///
     /// Does nothing when called from inside `drain`, because the current batch must end first.
     @inlinable

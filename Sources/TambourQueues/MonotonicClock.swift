@@ -8,13 +8,13 @@ func monotonicTime() -> Duration {
 }
 
 extension Duration {
-    /// The whole milliseconds, rounded down.
+    /// The duration in whole milliseconds, rounded down.
     var elapsedMilliseconds: Int64 {
         let (seconds, attoseconds) = components
         return seconds * 1000 + attoseconds / 1_000_000_000_000_000
     }
 
-    /// The whole microseconds, rounded down.
+    /// The duration in whole microseconds, rounded down.
     var elapsedMicroseconds: Int64 {
         let (seconds, attoseconds) = components
         return seconds * 1_000_000 + attoseconds / 1_000_000_000_000

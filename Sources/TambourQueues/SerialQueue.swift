@@ -3,7 +3,7 @@ package import Dispatch
 /// A simulation that replaces Dispatch and the machine's clock. It runs the work of all queues on
 /// one thread, in an order that it chooses.
 package protocol SimulatedScheduler: AnyObject, Sendable {
-    /// Runs `work` on `queue` after `delay`. Work without a delay runs in the order in which a
+    /// Runs `work` on `queue` after `delay`. Work without a delay runs in the order in which its
     /// queue received it.
     func run(
         on queue: SerialQueue,
@@ -14,12 +14,12 @@ package protocol SimulatedScheduler: AnyObject, Sendable {
     /// Whether the current work runs on `queue`.
     func isOn(_ queue: SerialQueue) -> Bool
 
-    /// A monotonic clock.
+    /// The time of a monotonic clock.
     var now: Duration { get }
 }
 
-/// Runs its work in order, one item after the other. It is a serial dispatch queue. In a
-/// simulation, it only identifies the work that must stay in order.
+/// A queue that runs its work in order, one item after the other. It uses a serial dispatch queue.
+/// In a simulation, it only identifies the work that must stay in order.
 package final class SerialQueue: Sendable {
     package let label: String
     /// The underlying dispatch queue; unused in a simulation.
@@ -47,7 +47,7 @@ package final class SerialQueue: Sendable {
         dispatch.asyncAfter(deadline: .now() + delay / .seconds(1), execute: work)
     }
 
-    /// Stops the program when the caller is not on this queue.
+    /// Stops the program if the caller does not run on this queue.
     @inline(__always)
     package func preconditionOnQueue() {
         if let simulated {
@@ -56,7 +56,7 @@ package final class SerialQueue: Sendable {
         dispatchPrecondition(condition: .onQueue(dispatch))
     }
 
-    /// A monotonic clock with an arbitrary start.
+    /// The time of a monotonic clock that starts at an arbitrary value.
     package var now: Duration { simulated?.now ?? monotonicTime() }
 
     /// The time of the same clock in milliseconds.
@@ -66,15 +66,15 @@ package final class SerialQueue: Sendable {
     package var nowUs: Int64 { now.elapsedMicroseconds }
 }
 
-/// Calls its handler on a queue at a set time. The time can be changed until the call.
+/// Calls its handler on a queue at a set time. The time can be changed until the handler is called.
 ///
 /// `@unchecked Sendable`: all methods except `init` run on the queue.
 package final class Alarm: @unchecked Sendable {
     private let queue: SerialQueue
     private let handler: @Sendable () -> Void
     private var source: (any DispatchSourceTimer)?
-    /// The number of changes. A simulated call that was scheduled before the last change does
-    /// nothing.
+    /// The number of calls of `set` and `cancel`. In a simulation, a scheduled call does nothing if
+    /// this number has changed in the meantime.
     private var turn = 0
 
     package init(on queue: SerialQueue, handler: @escaping @Sendable () -> Void) {
@@ -84,8 +84,8 @@ package final class Alarm: @unchecked Sendable {
 
     deinit { source?.cancel() }
 
-    /// Sets the time of the call to `deadlineMs` of the queue's clock, or a little later. Replaces
-    /// an earlier time.
+    /// Schedules the handler at `deadlineMs` of the queue's clock, or a little later. Replaces the
+    /// time of an earlier call of `set`.
     package func set(atMs deadlineMs: Int64, leewayMs: Int = 1) {
         turn += 1
         if queue.isSimulated {
@@ -100,7 +100,7 @@ package final class Alarm: @unchecked Sendable {
         source.schedule(deadline: deadline, leeway: .milliseconds(leewayMs))
     }
 
-    /// Cancels the pending call.
+    /// Cancels the pending call of the handler.
     package func cancel() {
         turn += 1
         source?.cancel()

@@ -1,8 +1,8 @@
 /// A database connection, which prepares statements and runs transactions.
 ///
-/// A connection and its statements belong to one thread at a time and have no locks. Statements are
-/// written once for both engines. Parameters are `$1`, `$2` …, and each may appear several times.
-/// `SQLDialect` handles differences between the engines.
+/// A connection and its statements have no locks: only one thread at a time may use them. Each
+/// statement has one text for both engines. Parameters are `$1`, `$2` …, and each may appear
+/// several times. `SQLDialect` handles differences between the engines.
 ///
 /// After an error inside a transaction the transaction is unusable: PostgreSQL rejects every
 /// further statement, and SQLite may have rolled back already. Callers must handle every `SQLError`
@@ -27,27 +27,26 @@ package protocol SQLConnection: AnyObject {
     /// - Throws: `SQLError` of kind `busy` when the write lock is not available in time.
     func begin(_ mode: SQLTransactionMode) throws(SQLError)
 
-    /// Makes the open transaction durable, or ends the open snapshot.
+    /// Commits the open transaction and makes it durable. In a snapshot, only ends the snapshot.
     ///
-    /// Every writing statement must have been reset. After an error the transaction is still open;
-    /// call `rollback()`.
+    /// Before the call, the caller must reset every statement that writes. After an error the
+    /// transaction is still open; call `rollback()`.
     func commit() throws(SQLError)
 
     /// Rolls back the open transaction. Does nothing when no transaction is open, and never fails.
     func rollback()
 
-    /// Whether a transaction is open; false after the engine itself has rolled the transaction
-    /// back.
+    /// Whether a transaction is open; false if the engine itself has rolled the transaction back.
     var isInTransaction: Bool { get }
 
     /// Copies the contents of the write-ahead log to the database file and empties the log.
     ///
-    /// Does nothing on PostgreSQL, which checkpoints by itself.
+    /// Does nothing on PostgreSQL, because PostgreSQL makes checkpoints by itself.
     /// - Throws: `SQLError` of kind `busy` while a reader's snapshot still needs the log.
     func checkpoint() throws(SQLError)
 
-    /// The number of prepared statements that were run so far. Transactions and `execute` do not
-    /// count.
+    /// The number of times that prepared statements were run so far. Transactions and `execute` do
+    /// not count.
     var statementCount: Int { get }
 
     /// The number of rows that prepared statements have returned so far.
@@ -56,7 +55,7 @@ package protocol SQLConnection: AnyObject {
 
 /// The purpose of a transaction.
 package enum SQLTransactionMode: Sendable {
-    /// For writing. SQLite takes the write lock at once, so a later write cannot fail because of
+    /// For writing. SQLite takes the write lock in `begin`, so a later write cannot fail because of
     /// the lock.
     case immediate
     /// For reading. The snapshot is taken before `begin` returns, and later commits stay invisible.

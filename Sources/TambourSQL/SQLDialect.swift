@@ -1,6 +1,6 @@
-/// The differences between the two engines in the text of a statement.
+/// The differences between the SQL texts of the two engines.
 ///
-/// Statements have one text for both engines. Definitions of tables are templates with these
+/// A statement has one text for both engines. A definition of a table is a template with these
 /// placeholders:
 ///
 /// | template          | SQLite          | PostgreSQL |
@@ -28,13 +28,14 @@ package enum SQLDialect: String, Sendable {
         self == .sqlite ? "BLOB" : "bytea"
     }
 
-    /// The end of a CREATE TABLE whose rows are stored in primary key order.
+    /// The end of a CREATE TABLE statement for a table whose rows are stored in the order of the
+    /// primary key.
     package var withoutRowID: String {
         self == .sqlite ? "WITHOUT ROWID" : ""
     }
 
-    /// Returns the template with its `{names}` replaced. An unknown name is a programming error and
-    /// traps.
+    /// Returns the template with its placeholders replaced. An unknown placeholder is a programming
+    /// error and traps.
     package func expand(_ template: String) -> String {
         var result = ""
         var rest = template[...]

@@ -1,7 +1,8 @@
 /// A database error in terms common to both engines.
 ///
-/// Neither the message nor the SQL text contains a bound value, so both may be logged. An exception
-/// is a value that PostgreSQL cannot convert to the type of its parameter.
+/// The message and the SQL text may be logged, because they contain no bound values. There is one
+/// exception: the message may contain a value that PostgreSQL cannot convert to the type of its
+/// parameter.
 public struct SQLError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The kinds of errors that callers distinguish.
     package enum Kind: String, Sendable {
@@ -13,7 +14,7 @@ public struct SQLError: Error, Equatable, Sendable, CustomStringConvertible {
         case corrupt
         /// The disk or a quota is full.
         case full
-        /// The operating system failed to read, write or open, or the connection is lost.
+        /// The operating system could not open, read or write a file, or the connection is lost.
         case io
         /// Any other error, usually a mistake in the statement.
         case other

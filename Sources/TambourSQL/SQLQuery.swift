@@ -1,4 +1,5 @@
-/// The columns of a SELECT by name. The raw value of a case is its position in the list.
+/// The named columns of a SELECT. The raw value of a case is the position of its column in the
+/// list.
 ///
 /// ```swift
 /// enum VoteColumn: Int, SQLColumn { case userID, time }
@@ -8,11 +9,11 @@
 /// let times = try votes.all({ $0.bind(1, chat) }, read: { $0.int(.time) })
 /// ```
 ///
-/// `CodingKey` makes the compiler generate the names of the cases. String interpolation of `self`
-/// would search the whole program for conformances of each type.
+/// Because of `CodingKey`, the compiler generates the names of the cases. String interpolation of
+/// `self` would be slower: for each type it searches the whole program for conformances.
 public protocol SQLColumn: RawRepresentable, CaseIterable, CodingKey where RawValue == Int {
-    /// The selected expression. By default it is the name of the case with underscores: `userID` is
-    /// `user_id`.
+    /// The selected expression. The default is the name of the case with underscores: `user_id` for
+    /// `userID`.
     var sql: String { get }
 }
 
@@ -27,7 +28,7 @@ extension SQLColumn {
             let isCapital = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(letter)
             if isCapital, isInWord { words += "_" }
             words.unicodeScalars.append(UnicodeScalar(isCapital ? letter | 0x20 : letter))
-            // Several capitals in a row, such as `ID`, form one word.
+            // Several successive capitals, such as `ID`, form one word.
             isInWord = !isCapital
         }
         return words
@@ -36,14 +37,15 @@ extension SQLColumn {
     /// The list of columns for a SELECT, in the order of the cases.
     package static var list: String { allCases.map(\.sql).joined(separator: ", ") }
 
-    /// Returns the list with the name of a table before each column, for joins.
+    /// Returns the list of columns with the name of a table before each column. Joins need this
+    /// form.
     package static func list(of table: String) -> String {
         allCases.map { "\(table).\($0.sql)" }.joined(separator: ", ")
     }
 }
 
-/// The columns of `First`, followed by the columns of `Second`. One reader of `First` can serve
-/// SELECTs that add further columns.
+/// The columns of `First`, followed by the columns of `Second`. Code that reads the columns of
+/// `First` can also read a SELECT with further columns.
 public enum SQLPair<First: SQLColumn, Second: SQLColumn>: SQLColumn {
     case first(First)
     case second(Second)
@@ -88,8 +90,8 @@ public enum SQLPair<First: SQLColumn, Second: SQLColumn>: SQLColumn {
     }
 }
 
-// These types are public and inlinable, so that the compiler replaces column names by numbers in
-// other modules too. It does not specialize generic `package` code across modules.
+// These types are public and inlinable, so that the compiler also replaces column names by numbers
+// in other modules. The compiler does not specialize generic `package` code across modules.
 
 /// A row of a SELECT with named columns. It is valid until the next step.
 public struct SQLRow<Column: SQLColumn> {
@@ -143,7 +145,7 @@ public struct SQLRow<Column: SQLColumn> {
     public func borrowedBytes(_ column: Column) -> UnsafeRawBufferPointer {
         statement.borrowedBytes(place(of: column))
     }
-    /// Passes the bytes of a text or blob to `body`; empty for NULL.
+    /// Passes the bytes of a text or blob to `body`; for NULL, passes no bytes.
     @inlinable
     public func withBytes<Result, Failure: Error>(
         _ column: Column,
@@ -169,11 +171,11 @@ extension SQLRow {
 
 /// A prepared SELECT with named columns.
 ///
-/// The statement is in use until the last row, so `body` must not run the same query.
+/// The statement is in use until the last row has been read, so `body` must not run the same query.
 public struct SQLQuery<Column: SQLColumn> {
     public let statement: any SQLStatement
 
-    /// - Parameter statement: selects the columns in the order of their cases.
+    /// - Parameter statement: a statement that selects the columns in the order of the cases.
     package init(_ statement: any SQLStatement) {
         precondition(
             statement.columnCount == Column.allCases.count,
@@ -228,7 +230,7 @@ public struct SQLQuery<Column: SQLColumn> {
         while try statement.step() { try body(SQLRow(statement)) }
     }
 
-    /// Moves to the next row, for callers that bind and reset the statement themselves.
+    /// Moves to the next row. It is for callers that bind and reset the statement themselves.
     ///
     /// - Returns: nil after the last row.
     @inlinable
@@ -257,7 +259,7 @@ extension SQLStatement {
 
     /// Reads the integer that a SELECT of one column returns.
     ///
-    /// - Returns: nil for NULL, and when there is no row.
+    /// - Returns: nil if the integer is NULL or there is no row.
     @inlinable
     public func oneInt(_ bind: (any SQLStatement) throws -> Void = { _ in }) throws -> Int64? {
         defer { reset() }

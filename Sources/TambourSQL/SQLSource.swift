@@ -2,8 +2,8 @@
 package protocol SQLSource: Sendable {
     /// Opens a connection.
     ///
-    /// - Throws: `SQLError` of kind `io` when the database cannot be opened, `corrupt` when the
-    ///   file is not a database, `other` when the connection cannot be configured.
+    /// - Throws: `SQLError`. The kind is `io` when the database cannot be opened. It is `corrupt`
+    ///   when the file is not a database. It is `other` when the connection cannot be configured.
     func open(_ mode: SQLMode) throws(SQLError) -> any SQLConnection
 }
 
@@ -13,8 +13,9 @@ package enum SQLMode: Sendable {
     case readWrite
     /// The database must exist.
     case readOnly
-    /// The database must exist, and no process may write to it while the connection is open, as on
-    /// a read-only mount. SQLite creates no further files and ignores an existing write-ahead log.
+    /// The database must exist. No process may write to it while the connection is open, for
+    /// example because the file is on a read-only mount. SQLite creates no other files and ignores
+    /// a write-ahead log.
     case immutable
 }
 
@@ -34,7 +35,7 @@ package struct SQLFile: SQLSource {
         try connect(mode)
     }
 
-    /// Opens a connection with the operations on the whole file.
+    /// Opens a connection that also has the operations on the whole file.
     package func connect(_ mode: SQLMode) throws(SQLError) -> any SQLFileConnection {
         try SQLiteConnection(path: path, mode: mode, synchronous: isDurable ? .full : .normal)
     }
@@ -42,18 +43,20 @@ package struct SQLFile: SQLSource {
 
 /// A connection to a database in one file, with the operations on the whole file.
 package protocol SQLFileConnection: SQLConnection {
-    /// Copies the contents that this connection sees to a new file, without deleted data.
+    /// Copies the data that this connection sees to a new file. The copy contains no deleted data.
     ///
-    /// If a snapshot is open, copies this snapshot and ignores concurrent writes. The write-ahead
-    /// log grows until the snapshot ends. The copy is one file without a log, and is synced to the
-    /// disk when this returns.
-    /// - Throws: `SQLError`. An incomplete file may then remain at `path` and must not be used.
+    /// If a snapshot is open, the copy contains this snapshot, without concurrent writes. The
+    /// write-ahead log grows until the snapshot ends. The copy is one file without a log. The
+    /// function returns after the copy is synced to the disk.
+    /// - Throws: `SQLError`. After an error, an incomplete file may remain at `path`; it must not
+    ///   be used.
     func copy(to path: String) throws(SQLError)
 
-    /// Rewrites the file without deleted data and empties the log, so that no deleted byte is left.
+    /// Rewrites the file without deleted data and empties the log. Afterwards no deleted data is
+    /// left on the disk.
     ///
-    /// It takes as long as reading and writing the file, and temporarily needs twice its size on
-    /// the disk.
+    /// The function takes as long as reading and writing the whole file. It temporarily needs twice
+    /// the size of the file on the disk.
     /// - Throws: `SQLError` of kind `busy` while another connection writes or a snapshot needs the
     ///   log.
     func vacuum() throws(SQLError)
@@ -68,8 +71,8 @@ package protocol SQLFileConnection: SQLConnection {
     ///
     /// - Parameters:
     ///   - table: the name of a table.
-    ///   - body: receives each row as bytes, which are valid during the call. Two rows have
-    ///     different bytes if a value or its type differs.
+    ///   - body: receives each row as bytes, which are valid during the call. Two rows have the
+    ///     same bytes only if all values and their types are the same.
     func readRows(of table: String, _ body: (UnsafeRawBufferPointer) -> Void) throws(SQLError)
 
     /// Reads the whole file and returns the first hundred problems.

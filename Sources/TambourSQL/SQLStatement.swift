@@ -7,9 +7,9 @@
 /// statement.reset()
 /// ```
 ///
-/// A statement retains its connection. Parameters are numbered from 1 as in `$1`, columns from 0.
-/// Binding a parameter that the text does not contain, or binding between `step` and `reset`, is a
-/// programming error and traps. Unbound parameters are NULL.
+/// A statement retains its connection. The first parameter is number 1, as in `$1`; the first
+/// column is number 0. Binding a parameter that the text does not contain is a programming error
+/// and traps. So is binding between `step` and `reset`. Unbound parameters are NULL.
 public protocol SQLStatement: AnyObject {
     /// Binds an integer.
     func bind(_ index: Int, _ value: Int64)
@@ -28,10 +28,10 @@ public protocol SQLStatement: AnyObject {
 
     /// Advances to the next row. The first call runs the statement.
     ///
-    /// - Returns: Whether there is a row; false after the last row, until `reset`.
+    /// - Returns: Whether there is a row. After the last row, false until `reset` is called.
     func step() throws(SQLError) -> Bool
 
-    /// Prepares the statement to run again and clears the bound values.
+    /// Prepares the statement for another run and clears the bound values.
     func reset()
 
     /// Runs the statement to its end and resets it, even when it fails.
@@ -65,7 +65,7 @@ extension SQLStatement {
         bind(index, value)
     }
 
-    /// Binds 1 or 0, because flags are integers in both dialects.
+    /// Binds 1 for true and 0 for false, because flags are integers in both dialects.
     package func bind(_ index: Int, _ value: Bool) {
         bind(index, Int64(value ? 1 : 0))
     }
@@ -120,7 +120,7 @@ extension SQLStatement {
         int(column) != 0
     }
 
-    /// Passes the bytes of a text or blob in this row to `body`; empty for NULL.
+    /// Passes the bytes of a text or blob in this row to `body`; for NULL, passes no bytes.
     @inlinable
     public func withBytes<Result, Failure: Error>(
         _ column: Int,

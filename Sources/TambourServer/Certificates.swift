@@ -6,15 +6,15 @@ import TambourNet
 import TambourProtocol
 package import TambourTLS
 
-/// The certificates of a running server: loads them again when their files change or an operator
-/// asks for it, and counts and logs handshakes.
+/// The certificates of a running server. Loads the certificates again when their files change or an
+/// operator requests it. Counts handshakes and logs failures.
 ///
 /// `@unchecked Sendable`: `state` is a `Mutex`, and all other properties are constant.
 package final class Certificates: @unchecked Sendable {
     private struct State {
         var changes: TLSFileChanges
         var isStopped = false
-        /// The certificates whose expiry the log has warned about.
+        /// The certificates for which the log already contains a warning about their expiry.
         var warned: Set<TLSCertificate> = []
     }
 
@@ -24,10 +24,11 @@ package final class Certificates: @unchecked Sendable {
     private let wallMs: @Sendable () -> Int64
     private let queue = DispatchQueue(label: "tambour.certificates")
     private let state: Mutex<State>
-    /// Held while files are loaded, so that older contents do not replace newer ones.
+    /// The lock that is held while files are loaded. It prevents older contents from replacing
+    /// newer contents.
     private let loading = Mutex(())
 
-    /// How long before a certificate expires the log warns about it, in seconds.
+    /// The time between the warning in the log and the expiry of a certificate, in seconds.
     private static let warnedSeconds: Int64 = 7 * 86_400
 
     init(_ files: TLSFiles, _ messenger: Messenger) throws(TLSError) {
@@ -44,7 +45,7 @@ package final class Certificates: @unchecked Sendable {
                 case .completed(_, let isResumed): metrics.countHandshake(isResumed: isResumed)
                 case .failed(let failure, let reason):
                     metrics.countHandshake(failed: failure.rawValue)
-                    // Clients leave all the time, so this is not logged.
+                    // An abandoned handshake is common and harmless, so it is not logged.
                     guard failure != .abandoned else { return }
                     failures.notice("a TLS handshake failed", metadata: ["reason": "\(reason)"])
                 }
@@ -56,12 +57,13 @@ package final class Certificates: @unchecked Sendable {
         warnAboutEnds()
     }
 
-    /// Creates the layers of an accepted connection.
+    /// A function that creates the layers of an accepted connection.
     var layers: LayerFactory {
         { [tls] in [tls.makeLayer()] }
     }
 
-    /// The file of each certificate, and the seconds since 1970 at which it expires.
+    /// The file of each certificate, and the time at which the certificate expires, in seconds
+    /// since 1970.
     var ends: [(String, Int)] {
         tls.certificates.map { ($0.path, Int(clamping: $0.expires)) }
     }
@@ -73,13 +75,14 @@ package final class Certificates: @unchecked Sendable {
 
     /// Loads the files again.
     ///
-    /// - Throws: the reason why a file is broken. In this case the old certificates stay.
+    /// - Throws: the reason why a file is invalid. In this case the old certificates stay in use.
     package func reload() throws(TLSError) {
         state.withLock { $0.changes.load() }
         try load()
     }
 
-    /// Loads the files if they have changed and settled, and forgets old ticket keys.
+    /// Loads the files if they have changed and no change is still in progress. Also removes old
+    /// ticket keys.
     package func check() {
         tls.rotateKeys()
         if state.withLock({ $0.changes.haveSettled() }) { try? load() }
@@ -133,6 +136,6 @@ package final class Certificates: @unchecked Sendable {
 }
 
 extension TLSCertificate {
-    /// The time at which it expires, for people.
+    /// The time at which the certificate expires, as text for people.
     fileprivate var end: String { AdminText.time(expires * 1000) }
 }

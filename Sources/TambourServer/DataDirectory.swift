@@ -1,6 +1,7 @@
 import Glibc
 
-/// The directory that holds all data of one server, and the lock that marks its owner.
+/// The directory that holds all data of one server. A lock on the directory ensures that only one
+/// process uses it.
 package final class DataDirectory {
     /// The reason why a data directory cannot be used.
     package struct Failure: Error, CustomStringConvertible {
@@ -16,8 +17,8 @@ package final class DataDirectory {
     /// Creates the directory when it is missing and takes its lock.
     ///
     /// - Throws: when another process holds the lock, when the directory cannot be written, and
-    ///   when the directory is a backup. Opening a backup would change the file that its digests
-    ///   describe.
+    ///   when the directory is a backup. Opening a backup would change its database file, and the
+    ///   digests in the backup would no longer match.
     package init(_ path: String) throws(Failure) {
         self.path = path
         guard access("\(path)/\(Backup.digests)", F_OK) != 0 else {
@@ -38,7 +39,7 @@ package final class DataDirectory {
         }
     }
 
-    /// Releases the lock, so that another server may use the directory. Further calls do nothing.
+    /// Releases the lock. Another server can then use the directory. Further calls do nothing.
     func release() {
         guard lock >= 0 else { return }
         close(lock)

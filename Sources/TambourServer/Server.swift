@@ -29,15 +29,15 @@ package final class Server: @unchecked Sendable {
     package let messenger: Messenger
     package let gateway: Gateway
     let configuration: ServerConfiguration
-    /// The certificates for TLS listeners; nil if the configuration names none.
+    /// The certificates for TLS listeners; nil if the configuration names no certificates.
     package let certificates: Certificates?
     private let directory: DataDirectory
     private let state = Mutex(State())
 
-    /// The time for which a stop waits for requests in flight.
+    /// The maximum time for which `stop` waits for requests in flight.
     private static let stopDeadline: Duration = .seconds(5)
 
-    /// Opens the store and migrates its schema. Connections are served only after `start`.
+    /// Opens the store and migrates its schema. The server serves connections only after `start`.
     package init(_ configuration: ServerConfiguration) throws {
         self.configuration = configuration
         if configuration.messenger.loginCodes.fixedDigits != nil,
@@ -79,8 +79,8 @@ package final class Server: @unchecked Sendable {
         }
     }
 
-    /// Whether commits wait for the disk. Debug builds can switch this off, so that the crash tests
-    /// can prove that they detect lost commits.
+    /// Whether commits wait for the disk. In a debug build, this can be switched off: the crash
+    /// tests thus prove that they detect lost commits.
     private static var isDurable: Bool {
         #if DEBUG
             if let mode = getenv("TAMBOUR_DEBUG_SYNCHRONOUS"), String(cString: mode) == "NORMAL" {
@@ -109,8 +109,8 @@ package final class Server: @unchecked Sendable {
         return try gateway.listen(on: configuration.listen, tls: certificates?.layers)
     }
 
-    /// Starts serving without listeners and admin socket. Only connections passed to `accept` are
-    /// served.
+    /// Starts serving without listeners and without an admin socket. The server serves only the
+    /// connections that the caller passes to `accept`.
     package func startWithoutDoors() {
         gateway.start()
         messenger.start()
@@ -121,15 +121,16 @@ package final class Server: @unchecked Sendable {
         gateway.accept(socket, peer, dialect: dialect)
     }
 
-    /// Live connections, logged in or not.
+    /// The number of open connections, with and without a login.
     package var connectionCount: Int { gateway.connectionCount }
 
     /// Reloads the certificates and the feature rules, and applies the rules.
     ///
     /// Certificates and rules are loaded independently: a mistake in one does not affect the other.
     /// - Returns: lines for the operator.
-    /// - Throws: the mistakes in the files, or an error if a busy lane delays the rules. After a
-    ///   mistake the old certificates, or the old rules, stay in force.
+    /// - Throws: the mistakes in the files, or an error if a lane is too busy to apply the rules in
+    ///   time. After a mistake in the certificates, the old certificates stay in use; after a
+    ///   mistake in the rules, the old rules do.
     package func reload() throws -> [String] {
         let load = configuration.features.reload
         guard certificates != nil || load != nil else {
@@ -174,8 +175,8 @@ package final class Server: @unchecked Sendable {
     /// Stops the listeners, answers requests in flight, checkpoints, and releases the data
     /// directory.
     ///
-    /// - Parameter completion: called once, on any queue, after all these steps; not called if the
-    ///   server is stopping already.
+    /// - Parameter completion: called once, on any queue, after all these steps. If the server is
+    ///   already stopping, it is not called.
     package func stop(completion: @escaping @Sendable () -> Void) {
         let isFirst: Bool = state.withLock { state in
             defer { state.isStopping = true }

@@ -8,7 +8,7 @@ package import TambourTLS
 package struct ServerConfiguration: Sendable {
     /// The listeners. For port 0 the system chooses a free port.
     package var listen: [ListenEndpoint]
-    /// The certificate files, which TLS listeners require; nil without such listeners.
+    /// The certificate files. TLS listeners require them; nil if there are no TLS listeners.
     package var tls: TLSFiles?
     /// The directory of the database, the lock and the admin socket. The server creates it when it
     /// is missing.
@@ -16,7 +16,7 @@ package struct ServerConfiguration: Sendable {
     /// The number of lanes that serve connections, at least 1.
     package var lanes: Int
     package var features: FeatureSource
-    /// Whether lanes overwrite their read buffers after each use, so that use of a stale pointer
+    /// Whether lanes overwrite their read buffers after each use. The use of a stale pointer then
     /// fails at once.
     package var poisonsBuffers: Bool
     package var messenger: Messenger.Configuration

@@ -4,14 +4,14 @@
     import Synchronization
     package import TambourNet
 
-    /// The client's side of TLS: creates the layers of connections to servers.
+    /// The client's side of TLS. It creates the TLS layers of connections to servers.
     ///
-    /// It keeps the newest session of each host, so that a new connection resumes it.
+    /// It keeps the newest session of each host. A new connection to the host resumes this session.
     ///
     /// `@unchecked Sendable`: `sessions` is a `Mutex`, and all other properties are constant.
     package final class TLSClient: @unchecked Sendable {
-        /// The maximum number of hosts whose sessions are kept; one more host displaces all
-        /// sessions.
+        /// The maximum number of hosts whose sessions are kept. Before the session of one more host
+        /// is stored, all sessions are removed.
         private static let keptHosts = 16
 
         private let context: TLSContext
@@ -31,8 +31,8 @@
         }
 
         /// - Parameters:
-        ///   - identity: the client's own certificate, for a server that requires one.
-        ///   - isOld: whether the client knows only TLS 1.2; for tests.
+        ///   - identity: the client's own certificate. Some servers require such a certificate.
+        ///   - isOld: whether the client supports only TLS 1.2; for tests.
         ///   - ciphers: the ciphers of TLS 1.2, as OpenSSL names them; for tests.
         package init(
             _ trust: TLSTrust,
@@ -86,13 +86,14 @@
         /// Creates the layer of a connection.
         ///
         /// - Parameters:
-        ///   - host: a DNS name, or an address without brackets; the certificate must be valid for
-        ///     it.
+        ///   - host: a DNS name, or an address without brackets. The server's certificate must be
+        ///     valid for this name or address.
         ///   - report: called at the end of the handshake, on the connection's lane.
-        ///   - refused: called at most once, before `report`: when the handshake fails, or when the
-        ///     server refuses the client after it. Not called when the server only disconnects.
-        /// - Throws: for a host that no certificate can name. Without this check, OpenSSL would
-        ///   accept any name.
+        ///   - refused: called at most once, when the handshake fails or when the server refuses
+        ///     the client after the handshake. If the handshake fails, it is called before
+        ///     `report`. It is not called when the server only disconnects.
+        /// - Throws: if no certificate can contain `host`. Without this check, OpenSSL would accept
+        ///   a certificate with any name.
         package func makeLayer(
             host: String,
             report: @escaping @Sendable (TLSOutcome) -> Void = { _ in },
@@ -135,8 +136,8 @@
             return digest(ofKeyOf: certificate)
         }
 
-        /// Keeps the session of a completed handshake. OpenSSL reports new sessions, but not the
-        /// new ticket that a resumed session of TLS 1.2 gets.
+        /// Keeps the session of a completed handshake. This is necessary only for a resumed session
+        /// of TLS 1.2. OpenSSL reports every new session, but not the new ticket of such a session.
         func opened(_ ssl: OpaquePointer, to host: String) {
             guard SSL_session_reused(ssl) == 1, SSL_version(ssl) == TLS1_2_VERSION,
                 let session = SSL_get1_session(ssl)
@@ -182,7 +183,7 @@
 #else
     package import TambourNet
 
-    /// Stands for TLS in a build without it. It cannot be created.
+    /// Replaces the class in a build without TLS. `init` always throws.
     package final class TLSClient: Sendable {
         package init(_ trust: TLSTrust) throws(TLSError) {
             throw TLSError("this program was built without TLS; build it with: --traits TLS")

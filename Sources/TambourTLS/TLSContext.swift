@@ -2,21 +2,23 @@
     import COpenSSL
     import Glibc
 
-    /// A context of OpenSSL with the rules that servers and clients share.
+    /// A context of OpenSSL, with the settings that are the same for servers and clients.
     ///
-    /// `@unchecked Sendable`: threads may share a context of OpenSSL that nobody changes. Only its
-    /// creator changes it, before other threads see it.
+    /// `@unchecked Sendable`: threads may share a context of OpenSSL while no thread changes it.
+    /// Only the thread that creates the context changes it, before other threads can use it.
     package final class TLSContext: @unchecked Sendable {
         let pointer: OpaquePointer
 
-        /// TLS 1.2 with authenticated encryption and ephemeral keys only. TLS 1.3 has nothing else.
+        /// The ciphers of TLS 1.2 with authenticated encryption and ephemeral keys. TLS 1.3 has
+        /// only such ciphers.
         package static let ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20"
         private static let ciphers13 =
             "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
-        /// The groups of a server. Other groups would cost the server several times as much
-        /// processor time, and the client could choose them.
+        /// The groups of a server. With other groups, which a client could choose, the server would
+        /// need several times as much processor time.
         static let cheapGroups = "X25519:P-256"
-        /// The groups of a client. Its server may have a certificate of P-384.
+        /// The groups of a client. P-384 is included, because the server's certificate may have
+        /// such a key.
         static let allGroups = "X25519:P-256:P-384"
 
         init(_ method: OpaquePointer?, groups: String) throws(TLSError) {
@@ -35,7 +37,7 @@
 
         deinit { SSL_CTX_free(pointer) }
 
-        /// Loads a certificate with its chain, and its key.
+        /// Loads a certificate with its chain and its private key.
         func load(_ pair: TLSPair) throws(TLSError) {
             for path in [pair.certificate, pair.key] { try Self.checkReadable(path) }
             guard SSL_CTX_use_certificate_chain_file(pointer, pair.certificate) == 1 else {
@@ -43,7 +45,7 @@
                     "\(pair.certificate) is no certificate in PEM: \(TLSFailure.ofQueue(0).reason)"
                 )
             }
-            // Without this function OpenSSL would ask for a password on the terminal.
+            // Without this function, OpenSSL would ask for the key's password on the terminal.
             var wantsPassword = false
             SSL_CTX_set_default_passwd_cb(pointer) { _, _, _, wantsPassword in
                 wantsPassword?.storeBytes(of: true, as: Bool.self)
@@ -72,7 +74,7 @@
             )
         }
 
-        /// The loaded certificate.
+        /// Returns the loaded certificate.
         ///
         /// - Parameter path: the file from which it was loaded.
         func certificate(from path: String) throws(TLSError) -> TLSCertificate {
@@ -98,16 +100,16 @@
             return names
         }
 
-        /// Returns a time of OpenSSL in seconds since 1970.
+        /// Converts a time of OpenSSL to seconds since 1970.
         static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64 {
             var parts = tm()
             ASN1_TIME_to_tm(time, &parts)
             return Int64(timegm(&parts))
         }
 
-        /// Trusts the certificates of a text in PEM.
+        /// Trusts the certificates in a text in PEM format.
         ///
-        /// - Throws: for a text with a broken certificate, or without any.
+        /// - Throws: if a certificate in the text is invalid, or the text contains no certificate.
         func trust(certificatesOf pem: String) throws(TLSError) {
             let store = SSL_CTX_get_cert_store(pointer)
             X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
@@ -124,7 +126,8 @@
                 X509_free(certificate)
                 count += 1
             }
-            // At the end of the text there is no further certificate.
+            // At the end of the text, OpenSSL reports that it finds no further certificate. Any
+            // other error means that a certificate is invalid.
             let isBroken = ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE
             ERR_clear_error()
             if isBroken { throw TLSError("a certificate in PEM is broken") }

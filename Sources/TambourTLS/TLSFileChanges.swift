@@ -1,6 +1,6 @@
 import Glibc
 
-/// Notices that files have changed, by their inodes, sizes and times.
+/// Finds out whether files have changed, by their inodes, sizes and times.
 ///
 /// A renewal replaces several files one after another. A change is therefore reported only when two
 /// successive checks find the same state of all files.
@@ -14,7 +14,7 @@ package struct TLSFileChanges {
 
         init?(_ path: String) {
             var state = stat()
-            // Follows symbolic links: a certificate's path often is one.
+            // `stat` follows symbolic links. The path of a certificate often is a symbolic link.
             guard stat(path, &state) == 0 else { return nil }
             device = UInt(state.st_dev)
             inode = UInt(state.st_ino)
@@ -28,14 +28,14 @@ package struct TLSFileChanges {
     private var loaded: [FileState?]
     private var seen: [FileState?]
 
-    /// - Parameter paths: files that are being loaded now.
+    /// - Parameter paths: the files. The caller loads them at the same time.
     package init(_ paths: [String]) {
         self.paths = paths
         loaded = paths.map { FileState($0) }
         seen = loaded
     }
 
-    /// Records that the files are being loaded.
+    /// Records the state of the files. The caller loads them at the same time.
     package mutating func load() {
         loaded = paths.map { FileState($0) }
         seen = loaded
@@ -43,8 +43,8 @@ package struct TLSFileChanges {
 
     /// Checks the files.
     ///
-    /// - Returns: whether they have changed since they were loaded, and not since the last check.
-    ///   The caller then loads them; the same change is not reported again.
+    /// - Returns: true if the files have changed since they were loaded, but not since the last
+    ///   check. The caller must then load them. The same change is not reported again.
     package mutating func haveSettled() -> Bool {
         let now = paths.map { FileState($0) }
         defer { seen = now }

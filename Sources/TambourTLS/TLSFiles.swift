@@ -1,4 +1,4 @@
-/// A certificate with its chain, and its private key, both in PEM.
+/// The paths of two files in PEM format: a certificate with its chain, and its private key.
 package struct TLSPair: Hashable, Sendable {
     package let certificate: String
     package let key: String
@@ -9,11 +9,13 @@ package struct TLSPair: Hashable, Sendable {
     }
 }
 
-/// The files of a server that speaks TLS.
+/// The paths of the files that a TLS server needs.
 package struct TLSFiles: Hashable, Sendable {
-    /// At least one pair. The first serves clients that name no known server.
+    /// The certificates, at least one pair. The server uses the first pair for a client that names
+    /// no server or an unknown server.
     package let pairs: [TLSPair]
-    /// The authorities that sign clients' certificates, in PEM. Without it, clients show none.
+    /// The file, in PEM format, of the authorities that sign clients' certificates. If it is nil,
+    /// the server does not request a certificate from clients.
     package let clientAuthorities: String?
 
     package init(pairs: [TLSPair], clientAuthorities: String? = nil) {
@@ -30,9 +32,9 @@ package struct TLSFiles: Hashable, Sendable {
 /// A certificate that a server presents.
 package struct TLSCertificate: Hashable, Sendable {
     package let path: String
-    /// The DNS names for which it is valid, in lower case.
+    /// The DNS names for which the certificate is valid, in lower case.
     package let names: [String]
-    /// The seconds since 1970 at which it expires.
+    /// The time at which the certificate expires, in seconds since 1970.
     package let expires: Int64
 }
 
@@ -43,11 +45,11 @@ package struct TLSError: Error, Hashable, CustomStringConvertible {
     package init(_ description: String) { self.description = description }
 }
 
-/// The classes of failed handshakes.
+/// The reasons why a handshake fails.
 package enum TLSFailure: String, CaseIterable, Sendable {
     /// The peer left, or a deadline passed.
     case abandoned
-    /// The bytes are no TLS, or break its rules.
+    /// The bytes are not TLS, or violate the rules of TLS.
     case notTLS
     /// The peer offers no accepted version of TLS.
     case version
@@ -62,10 +64,10 @@ package enum TLSFailure: String, CaseIterable, Sendable {
     case other
 }
 
-/// The end of a handshake.
+/// The result of a handshake.
 package enum TLSOutcome: Hashable, Sendable {
-    /// - Parameter version: such as `TLSv1.3`.
+    /// - Parameter version: the version of TLS, such as `TLSv1.3`.
     case completed(version: String, isResumed: Bool)
-    /// - Parameter reason: for the log.
+    /// - Parameter reason: the reason for the log.
     case failed(TLSFailure, reason: String)
 }

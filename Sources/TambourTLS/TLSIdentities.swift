@@ -1,12 +1,12 @@
 #if TLS
     import COpenSSL
 
-    /// The certificates of a server and its ticket keys, ready to use. An instance never changes: a
-    /// reload replaces it, and open connections keep the old instance.
+    /// The certificates of a server and its ticket keys, ready to use. An instance never changes. A
+    /// reload replaces it by a new instance; open connections keep the old instance.
     final class TLSIdentities: Sendable {
         let certificates: [TLSCertificate]
         private let contexts: [TLSContext]
-        /// The indexes of the contexts by DNS name; a wildcard begins with `*.`.
+        /// The index of the context for each DNS name. A wildcard begins with `*.`.
         private let byName: [String: Int]
         private let keys: TicketKeys
 
@@ -18,7 +18,8 @@
             var byName: [String: Int] = [:]
             for pair in files.pairs {
                 let context = try TLSContext(TLS_server_method(), groups: TLSContext.cheapGroups)
-                // Clients use a ticket once, and each connection brings a new one.
+                // One ticket is enough: a client uses a ticket once, and each connection gives the
+                // client a new ticket.
                 SSL_CTX_set_num_tickets(context.pointer, 1)
                 try context.load(pair)
                 if let path = files.clientAuthorities { try context.requireClients(of: path) }
@@ -35,7 +36,8 @@
             for context in contexts { prepare(context) }
         }
 
-        /// Makes the SSL object of a connection. The connection must retain these identities.
+        /// Creates the SSL object of a connection. The connection must retain this `TLSIdentities`
+        /// object.
         func makeSSL() -> OpaquePointer {
             let ssl = contexts[0].makeSSL()
             SSL_set_accept_state(ssl)
@@ -89,8 +91,8 @@
             return SSL_TLSEXT_ERR_OK
         }
 
-        /// Returns the index of the pair for a server's name: the exact name, or a wildcard for its
-        /// first label.
+        /// Returns the index of the pair for a server's name. The pair's certificate contains the
+        /// exact name, or a wildcard in place of the name's first label.
         func index(for name: String) -> Int? {
             let name = name.lowercased()
             if let index = byName[name] { return index }
@@ -100,7 +102,7 @@
     }
 
     extension TLSContext {
-        /// Refuses clients without a certificate that these authorities have signed.
+        /// Refuses clients that have no certificate signed by the authorities in the file.
         fileprivate func requireClients(of path: String) throws(TLSError) {
             try Self.checkReadable(path)
             guard SSL_CTX_load_verify_locations(pointer, path, nil) == 1,
@@ -112,8 +114,9 @@
             }
             SSL_CTX_set_client_CA_list(pointer, names)
             SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
-            // Issue no tickets: a resumed session does not check the client's certificate again,
-            // and each resumed connection would bring a ticket for the next one.
+            // Issue no tickets. In a resumed session, the client's certificate is not checked
+            // again. Each resumed connection would provide a ticket for the next connection, so the
+            // certificate would never be checked again.
             tambour_ssl_ctx_no_tickets(pointer)
             SSL_CTX_set_num_tickets(pointer, 0)
         }

@@ -1,9 +1,9 @@
 #if TLS
     import COpenSSL
 
-    /// What a client tells the user about a failed handshake.
+    /// The reasons for a failed handshake that a client shows to the user.
     extension TLSLayer {
-        /// Returns the layer whose peer's certificate is being verified.
+        /// Returns the layer of the connection whose certificate OpenSSL is verifying.
         static func of(_ store: OpaquePointer) -> TLSLayer? {
             let index = SSL_get_ex_data_X509_STORE_CTX_idx()
             guard let ssl = X509_STORE_CTX_get_ex_data(store, index),
@@ -12,8 +12,8 @@
             return Unmanaged<TLSLayer>.fromOpaque(layer).takeUnretainedValue()
         }
 
-        /// Notes why OpenSSL rejects a certificate. The certificate itself is gone after the
-        /// handshake.
+        /// Records why OpenSSL rejects a certificate. After the handshake, the certificate no
+        /// longer exists.
         func noteRejection(by store: OpaquePointer) {
             guard rejection == nil, let own = X509_STORE_CTX_get0_cert(store) else { return }
             let current = X509_STORE_CTX_get_current_cert(store) ?? own
@@ -39,20 +39,21 @@
             }
         }
 
-        /// Notes that the server has another key than the pinned one.
+        /// Records that the server's key is not the pinned key.
         func noteOtherKey(in store: OpaquePointer) {
             guard let own = X509_STORE_CTX_get0_cert(store) else { return }
             rejection = .wrongKey(TLSClient.digest(ofKeyOf: own))
         }
 
-        /// Returns what the client is told about a failure with the oldest error of this thread.
+        /// Returns the refusal that the client reports for a failed handshake. Its reason is the
+        /// recorded rejection, or the oldest OpenSSL error of this thread.
         func refusal(_ failure: TLSFailure, _ reason: String) -> TLSRefusal {
             if let rejection { return rejection }
             let error = ERR_peek_error()
             let code = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0
             switch (failure, code) {
             case (_, SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED): return .certificateRequired
-            // TLS 1.2 has one alert for a missing certificate and for a missing cipher.
+            // TLS 1.2 has the same alert for a missing certificate and for a missing cipher.
             case (_, SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE):
                 return pipe.wasAskedForCertificate
                     ? .certificateRequired : .nothingShared(reason: reason)

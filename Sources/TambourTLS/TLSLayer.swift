@@ -2,10 +2,11 @@
     import COpenSSL
     import TambourNet
 
-    /// TLS between a socket and the layer above it, for either side of a connection.
+    /// The TLS layer between a socket and the layer above. The client's side and the server's side
+    /// of a connection both use it.
     ///
-    /// Until the handshake is complete, the layer keeps the bytes that its side has written. An
-    /// idle connection has no record buffers.
+    /// Until the handshake is complete, the layer keeps the bytes to send. An idle connection has
+    /// no buffers for records.
     final class TLSLayer: ConnectionLayer {
         private enum State {
             case opening
@@ -14,29 +15,34 @@
             case closed
         }
 
-        /// The maximum plain text of a record, in bytes.
+        /// The maximum size of a record's plain text, in bytes.
         private static let recordBytes = 16_384
-        /// The maximum number of control messages after the handshake. A peer needs a few, for
-        /// tickets and new keys. Without a limit, they would cost processor time and output.
+        /// The maximum number of control messages after the handshake. A peer needs a few of them,
+        /// for tickets and new keys. Without a limit, a peer could consume processor time and cause
+        /// output.
         private static let maxControlMessages = 64
 
         let ssl: OpaquePointer
         let pipe = TLSPipe()
-        /// Retained, because OpenSSL's callbacks have unretained pointers to it and its contexts.
+        /// The owner of the SSL object's context. The layer retains it, because OpenSSL's callbacks
+        /// have unretained pointers to it and to its contexts.
         private let owner: AnyObject
-        /// The server's name, as the user typed it; empty on the server's side.
+        /// On the client's side, the server's name as the user typed it. On the server's side,
+        /// empty.
         let host: String
         private let report: @Sendable (TLSOutcome) -> Void
         private let refused: @Sendable (TLSRefusal) -> Void
-        /// What the client rejects in the server's certificate.
+        /// The reason why the client rejects the server's certificate; nil if it does not.
         var rejection: TLSRefusal?
         private var state = State.opening
         private var hasBegun = false
-        /// The bytes to send after the handshake. After an incomplete handshake message, new bytes
-        /// wait here too, because OpenSSL encloses nothing until the message is complete.
+        /// The bytes to send after the handshake. If a part of a later handshake message has
+        /// arrived, new bytes also wait here: OpenSSL does not encrypt them until the message is
+        /// complete.
         private var held: [UInt8] = []
 
-        /// - Parameter ssl: an SSL object that knows its role; the layer takes ownership of it.
+        /// - Parameter ssl: an SSL object whose role, client or server, is set. The layer becomes
+        ///   its owner.
         init(
             _ ssl: OpaquePointer,
             owner: AnyObject,
@@ -56,7 +62,8 @@
             if state == .opening, hasBegun {
                 report(.failed(.abandoned, reason: "the peer left, or took too long"))
             }
-            // Otherwise OpenSSL regards the session as broken and does not resume it.
+            // Mark the connection as closed. Otherwise OpenSSL considers the session invalid and
+            // does not resume it.
             SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
             SSL_free(ssl)
         }
@@ -64,7 +71,8 @@
         var isOpening: Bool { state == .opening }
 
         var hasPartialInput: Bool {
-            // After the header of a record OpenSSL has no pending bytes, but waits for the body.
+            // When OpenSSL has read only the header of a record, it reports no pending bytes, but
+            // it waits for the body (state "B").
             SSL_has_pending(ssl) != 0 || SSL_rstate_string(ssl)[1] == Int8(UInt8(ascii: "B"))
                 || state == .open && SSL_in_init(ssl) != 0
         }
@@ -127,10 +135,11 @@
             case failed(String)
         }
 
-        /// Runs calls of OpenSSL whose output is appended to `output`.
+        /// Runs `body`, which calls OpenSSL. Appends the output of OpenSSL to `output`.
         private func withPipe(into output: inout [UInt8], _ body: () -> Void) {
             swap(&pipe.outgoing, &output)
-            // The queue of errors belongs to the thread, and another connection may have left some.
+            // Each thread has one queue of errors, and another connection may have left errors in
+            // it.
             ERR_clear_error()
             body()
             swap(&pipe.outgoing, &output)
@@ -138,7 +147,7 @@
 
         /// Continues the handshake.
         ///
-        /// - Returns: whether it is complete.
+        /// - Returns: whether the handshake is complete.
         private func handshake(_ end: inout ReadEnd) -> Bool {
             let result = SSL_do_handshake(ssl)
             if result == 1 {
@@ -166,7 +175,7 @@
         /// - Parameter arrived: the number of bytes that have arrived.
         private func read(into input: inout [UInt8], arrived: Int) -> ReadEnd {
             if input.isEmpty, arrived > 0 {
-                // Plain text is shorter than its record, so this usually is enough room.
+                // Plain text is shorter than its record, so this is usually enough room.
                 var end: ReadEnd?
                 input = Array(unsafeUninitializedCapacity: arrived) { room, used in
                     end = fill(UnsafeMutableRawBufferPointer(room), &used)
@@ -184,7 +193,7 @@
             }
         }
 
-        /// Reads plain text while there is some, and room for it.
+        /// Reads plain text until no more is available or the room is full.
         ///
         /// - Returns: nil if the room is full.
         private func fill(_ room: UnsafeMutableRawBufferPointer, _ used: inout Int) -> ReadEnd? {
@@ -203,7 +212,8 @@
             return nil
         }
 
-        /// Reports a refusal by the server, which in TLS 1.3 may follow the client's handshake.
+        /// Reports a refusal if the server requires a certificate from the client. In TLS 1.3, the
+        /// server may refuse the client after the client has completed the handshake.
         ///
         /// - Returns: the reason for the log.
         private func broken() -> String {
@@ -221,7 +231,8 @@
             bytes.withUnsafeBytes { write($0) }
         }
 
-        /// Encloses bytes, or holds them until a handshake message is complete.
+        /// Encrypts bytes. If a handshake message is incomplete, keeps them in `held` until it is
+        /// complete.
         private func write(_ bytes: UnsafeRawBufferPointer) {
             if bytes.isEmpty { return }
             if pipe.outgoing.isEmpty {
@@ -231,8 +242,8 @@
             var count = 0
             let result = SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &count)
             if result == 1 { return }
-            // The pipe accepts everything. OpenSSL therefore waits for the rest of a handshake
-            // message, or the stream is broken.
+            // The pipe accepts any number of bytes. So there are only two possible causes: OpenSSL
+            // waits for the rest of a handshake message, or the stream has failed.
             if SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ {
                 held += bytes
             } else {
@@ -242,13 +253,13 @@
     }
 
     extension TLSFailure {
-        /// Returns the class and the text of the oldest error of this thread.
+        /// Returns the class and the text of the oldest OpenSSL error of this thread.
         ///
         /// - Parameter verified: the result of the verification of the peer's certificate.
         static func ofQueue(_ verified: Int) -> (failure: TLSFailure, reason: String) {
             let error = ERR_peek_error()
             let text = ERR_reason_error_string(error).map { String(cString: $0) } ?? "an error"
-            // Other libraries of OpenSSL use the same numbers for other reasons.
+            // In other libraries of OpenSSL, the same numbers mean other reasons.
             guard ERR_GET_LIB(error) == ERR_LIB_SSL else { return (.other, text) }
             let reason = ERR_GET_REASON(error)
             if reason == SSL_R_CERTIFICATE_VERIFY_FAILED {
@@ -279,7 +290,7 @@
                 SSL_R_BAD_EXTENSION, SSL_R_EXCESSIVE_MESSAGE_SIZE, SSL_R_BAD_LENGTH,
                 SSL_R_UNEXPECTED_RECORD, SSL_R_BAD_PACKET:
                 .notTLS
-            // An alert of the peer has the number of the alert, plus 1000.
+            // For an alert from the peer, the reason is the number of the alert plus 1000.
             case 1000..<1256: .alert
             default: .other
             }

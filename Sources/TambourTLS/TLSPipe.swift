@@ -3,16 +3,16 @@
 
     /// The transport of an SSL object: the bytes that have arrived, and the bytes to send.
     ///
-    /// OpenSSL reads and writes through a BIO of our own. Unlike `BIO_s_mem` it copies nothing in
-    /// advance and keeps no buffer between calls.
+    /// OpenSSL reads and writes through this BIO. Unlike `BIO_s_mem`, it copies no bytes in advance
+    /// and keeps no buffer between calls.
     final class TLSPipe {
-        /// The bytes that OpenSSL has not read. Valid only during a call of the layer.
+        /// The bytes that OpenSSL has not read yet. They are valid only during a call of the layer.
         var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
         var outgoing: [UInt8] = []
-        /// The number of received handshake messages and sent alerts. They cost processor time and
-        /// may cause answers, but contain no plain text.
+        /// The number of received handshake messages and sent alerts. These messages need processor
+        /// time and may cause answers, but contain no plain text.
         var controlMessages = 0
-        /// Whether the peer has requested a certificate of this side.
+        /// Whether the peer has requested a certificate from this side.
         private(set) var wasAskedForCertificate = false
 
         /// `nonisolated(unsafe)`: never changed after its initialization.
@@ -34,16 +34,17 @@
                 pipe.outgoing += UnsafeRawBufferPointer(start: bytes, count: Int(count))
                 return count
             }
-            // OpenSSL flushes after each flight. All other requests are about other kinds of BIO.
+            // OpenSSL flushes after each group of handshake messages. All other commands are for
+            // other kinds of BIO.
             BIO_meth_set_ctrl(method) { _, command, _, _ in command == BIO_CTRL_FLUSH ? 1 : 0 }
             return method
         }()
 
-        /// Connects the SSL object, which must not outlive this object.
+        /// Connects this pipe to an SSL object. The SSL object must be freed before the pipe.
         func attach(to ssl: OpaquePointer) {
             guard let bio = BIO_new(Self.method) else { preconditionFailure("no memory for a BIO") }
             BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
-            // The same BIO on both sides counts as one reference.
+            // If both arguments are the same BIO, OpenSSL takes only one reference.
             SSL_set_bio(ssl, bio, bio)
             tambour_ssl_set_message_callback(
                 ssl,

@@ -3,7 +3,7 @@
     import Synchronization
     package import TambourNet
 
-    /// The server's side of TLS: creates the layers of accepted connections.
+    /// The server's side of TLS. It creates the TLS layers of accepted connections.
     package final class TLSServer: Sendable {
         private let files: TLSFiles
         private let keys: TicketKeys
@@ -13,9 +13,10 @@
         /// Loads the files.
         ///
         /// - Parameters:
-        ///   - ticketKeyLifetimeMs: the time after which a new key encrypts session tickets.
-        ///   - nowMs: a clock that is never set back.
-        ///   - report: called on lanes at the end of each handshake.
+        ///   - ticketKeyLifetimeMs: the time for which a key encrypts session tickets. Afterwards a
+        ///     new key replaces it.
+        ///   - nowMs: returns the time of a clock that is never set back.
+        ///   - report: called at the end of each handshake, on the connection's lane.
         package init(
             _ files: TLSFiles,
             ticketKeyLifetimeMs: Int64,
@@ -34,13 +35,15 @@
         /// Loads the files again. Open connections are not affected, and session tickets stay
         /// valid.
         ///
-        /// - Throws: the reason why a file is broken. In this case the old certificates stay.
+        /// - Throws: the reason why a file is invalid. In this case the old certificates stay in
+        ///   use.
         package func reload() throws(TLSError) {
             let fresh = try TLSIdentities(files, keys: keys)
             current.withLock { $0 = fresh }
         }
 
-        /// Replaces and forgets ticket keys by their age, also when no client connects.
+        /// Replaces and removes ticket keys that are too old. Without this call, this happens only
+        /// when a client connects.
         package func rotateKeys() {
             keys.rotate()
         }
@@ -54,7 +57,7 @@
 #else
     package import TambourNet
 
-    /// Stands for TLS in a build without it. It cannot be created.
+    /// Replaces the class in a build without TLS. `init` always throws.
     package final class TLSServer: Sendable {
         package init(
             _ files: TLSFiles,

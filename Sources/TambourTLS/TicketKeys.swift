@@ -2,17 +2,18 @@
     import COpenSSL
     import Synchronization
 
-    /// The keys that encrypt session tickets. They exist in memory only.
+    /// The keys that encrypt session tickets. They exist only in memory.
     ///
-    /// A new ticket gets the current key. Tickets of the previous key are accepted, and the client
-    /// gets a new ticket. A key encrypts for one lifetime and decrypts for two.
+    /// The current key encrypts new tickets. If a ticket was encrypted with the previous key, the
+    /// server accepts it and sends the client a new ticket. A key encrypts for one lifetime and
+    /// decrypts for two lifetimes.
     ///
     /// `@unchecked Sendable`: `state` is a `Mutex`, and all other properties are constant.
     final class TicketKeys: @unchecked Sendable {
         static let nameBytes = 16
         static let secretBytes = 32
 
-        /// A key. Its memory is overwritten before it is freed.
+        /// A key. The memory of the key is overwritten before it is freed.
         ///
         /// `@unchecked Sendable`: never changed after its initialization.
         private final class Key: @unchecked Sendable {
@@ -46,22 +47,23 @@
         private let nowMs: @Sendable () -> Int64
         private let state: Mutex<State>
 
-        /// - Parameter nowMs: a clock that is never set back.
+        /// - Parameter nowMs: returns the time of a clock that is never set back.
         init(lifetimeMs: Int64, nowMs: @escaping @Sendable () -> Int64) {
             self.lifetimeMs = max(1, lifetimeMs)
             self.nowMs = nowMs
             state = Mutex(State(current: Key(createdMs: nowMs()), previous: nil))
         }
 
-        /// The seconds for which a ticket is valid.
+        /// The time for which a ticket is valid, in seconds.
         var ticketSeconds: Int { Int(min(2 * lifetimeMs / 1000, 604_800)) }
 
-        /// Replaces and forgets keys by their age.
+        /// Replaces and removes keys that are too old.
         func rotate() {
             _ = keys()
         }
 
-        /// Returns the keys of this moment.
+        /// Returns the current and the previous key. First replaces or removes a key that is too
+        /// old.
         private func keys() -> State {
             let now = nowMs()
             return state.withLock { state in
@@ -94,8 +96,10 @@
 
         /// Prepares OpenSSL to decrypt a ticket.
         ///
-        /// - Parameter isUsedOnce: whether each connection brings a new ticket, as in TLS 1.3.
-        /// - Returns: what OpenSSL expects: 0 for an unknown key, 2 for a ticket to renew.
+        /// - Parameter isUsedOnce: whether each connection gives the client a new ticket, as in TLS
+        ///   1.3.
+        /// - Returns: the result that OpenSSL expects: 0 for an unknown key, 2 for a ticket that
+        ///   OpenSSL must renew.
         func decrypt(
             name: UnsafeMutablePointer<UInt8>,
             vector: UnsafeMutablePointer<UInt8>,

@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// A queue of values that other threads add; a test waits for them one by one.
+/// A queue of values. Other threads add values, and a test waits for each value.
 package final class Arrivals<Value: Sendable>: Sendable {
     package struct Nothing: Error, CustomStringConvertible {
         package let description = "nothing arrived"
@@ -10,7 +10,7 @@ package final class Arrivals<Value: Sendable>: Sendable {
     private let values = Mutex<[Value]>([])
     private let semaphore = DispatchSemaphore(value: 0)
 
-    /// The longest wait for a value. It only ends tests that fail: no test waits for it on purpose.
+    /// The maximum time to wait for a value. Only failing tests wait that long.
     private static var patience: DispatchTimeInterval { .seconds(120) }
 
     package init() {}
@@ -26,6 +26,6 @@ package final class Arrivals<Value: Sendable>: Sendable {
         return values.withLock { $0.removeFirst() }
     }
 
-    /// The values that have arrived and were not taken.
+    /// The values that have arrived and have not been taken.
     package var waiting: [Value] { values.withLock { $0 } }
 }

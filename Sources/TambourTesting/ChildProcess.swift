@@ -1,10 +1,11 @@
 package import Foundation
 import Synchronization
 
-/// A program started by a test. Gives its output line by line, its error text and its exit status.
+/// A program that a test has started. Provides the program's output line by line, its error text
+/// and its exit status.
 ///
-/// Three dedicated threads read its pipes and wait for its exit. They do not block the test
-/// threads, and they may outlive this object.
+/// Three separate threads read the program's pipes and wait for its exit. They do not block the
+/// threads of tests, and may run longer than this object exists.
 package final class ChildProcess: Sendable {
     package struct Failed: Error, CustomStringConvertible {
         package var description: String
@@ -12,7 +13,8 @@ package final class ChildProcess: Sendable {
         package init(description: String) { self.description = description }
     }
 
-    /// The lines of standard output; iterate once. Ends when the program closes its output.
+    /// The lines of standard output. The stream can be iterated once, and ends when the program
+    /// closes its output.
     package let lines: AsyncStream<String>
 
     private let processID: pid_t
@@ -70,14 +72,15 @@ package final class ChildProcess: Sendable {
 
     /// The outcome of a program that has exited.
     package struct Outcome: Sendable {
-        /// See `exitStatus`.
+        /// The exit status; see `exitStatus()`.
         package let status: Int32
         package let output: String
         package let errors: String
     }
 
-    /// Runs `program` and blocks until it exits. Foundation's `Process` is unsuitable: its
-    /// `waitUntilExit` also waits for other programs that have inherited its descriptors.
+    /// Runs `program` and blocks until it exits. Foundation's `Process` is unsuitable, because
+    /// `waitUntilExit` also waits for other programs that have inherited the descriptors of this
+    /// program.
     ///
     /// - Parameters:
     ///   - input: the path of a file for its standard input.
@@ -120,7 +123,7 @@ package final class ChildProcess: Sendable {
         )
     }
 
-    /// Waits for a line of output that starts with `prefix`; kills the program when the deadline
+    /// Waits for a line of output that starts with `prefix`. Kills the program when the deadline
     /// expires.
     ///
     /// - Returns: the rest of the line; nil if the program exited without such a line.
@@ -135,10 +138,10 @@ package final class ChildProcess: Sendable {
         return nil
     }
 
-    /// Waits until standard error contains a text; kills the program when the deadline expires.
+    /// Waits until standard error contains a text. Kills the program when the deadline expires.
     /// Only one task may wait at a time.
     ///
-    /// - Returns: false if the program exited without that text.
+    /// - Returns: false if the program exited without writing this text.
     package func errors(contain text: String, within deadline: Duration = .seconds(120)) async
         -> Bool
     {
@@ -149,7 +152,8 @@ package final class ChildProcess: Sendable {
         return errors.contains(text)
     }
 
-    /// Kills the program after a deadline, unless the caller cancels the returned task before.
+    /// Kills the program after a deadline. The caller can prevent this by cancelling the returned
+    /// task.
     private func killer(after deadline: Duration) -> Task<Void, any Error> {
         Task {
             try await Task.sleep(for: deadline)
@@ -182,7 +186,8 @@ package final class ChildProcess: Sendable {
 
     /// Waits until the program exits and its output ends.
     ///
-    /// - Returns: its exit status, or 128 plus the number of the signal that killed it.
+    /// - Returns: the exit status of the program. If a signal killed the program, 128 plus the
+    ///   number of the signal.
     package func exitStatus() async -> Int32 {
         await ending.wait()
     }
@@ -202,8 +207,8 @@ package final class ChildProcess: Sendable {
 
     /// Creates an executable script.
     ///
-    /// A child process writes the file. A file written by this process may still be open in a
-    /// program that another test has started, and such a file cannot be executed.
+    /// A child process writes the file. If this process wrote it, a program that another test
+    /// starts could inherit the open file. A file that is open for writing cannot be executed.
     ///
     /// - Throws: `Failed` if the script cannot be created.
     package static func makeProgram(at path: String, _ text: String) throws {
@@ -216,15 +221,17 @@ package final class ChildProcess: Sendable {
 
     // MARK: - Starting
 
-    /// A number above all open descriptors, with room for those that other threads open next.
+    /// A number above all open descriptors. It leaves room for descriptors that other threads open
+    /// in the meantime.
     private static var endOfDescriptors: Int32 {
         let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         return 64 + (open.compactMap { Int32($0) }.max() ?? 256)
     }
 
-    /// Serializes spawns: no child may start between the creation of a pipe and the setting of its
-    /// close-on-exec flag. Otherwise the child would inherit the pipe, and a test that reads to the
-    /// end would wait for the child of another test.
+    /// The lock that is held while a child starts or a pipe is created. No child may start between
+    /// the creation of a pipe and the setting of the pipe's close-on-exec flag. Otherwise the child
+    /// would inherit the pipe. A test that reads the pipe to its end would then wait for the child
+    /// of another test.
     private static let births = Mutex(())
 
     private static func spawn(
@@ -235,7 +242,8 @@ package final class ChildProcess: Sendable {
         let output = try privatePipe()
         let errors = try privatePipe()
         defer {
-            // Reading ends only after this process closes its copies of the write ends.
+            // Close the write ends in this process. Otherwise reading from the pipes would never
+            // end.
             close(output.writer)
             close(errors.writer)
         }
@@ -255,12 +263,13 @@ package final class ChildProcess: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, output.writer, 1)
         posix_spawn_file_actions_adddup2(&actions, errors.writer, 2)
-        // Sockets inherited from other tests would count towards the child's limit of descriptors,
-        // and stay open while the child runs.
+        // Close all other descriptors in the child. Inherited sockets of other tests would count
+        // towards the child's limit of descriptors, and would stay open while the child runs.
         for descriptor in 3..<endOfDescriptors {
             posix_spawn_file_actions_addclose(&actions, descriptor)
         }
-        // Test threads block every signal, and a child would inherit this mask.
+        // Unblock all signals in the child, because a child inherits the mask of the test's thread,
+        // which blocks all signals.
         var none = sigset_t()
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)
@@ -319,8 +328,8 @@ package final class ChildProcess: Sendable {
 
 private final class ErrorText: Sendable {
     private let bytes = Mutex<[UInt8]>([])
-    /// Yields after each change of the text, and finishes when the program closes standard error.
-    /// Only one task at a time may iterate.
+    /// Contains a value for each change of the text, and ends when the program closes standard
+    /// error. Only one task at a time may iterate the stream.
     let changes: AsyncStream<Void>
     private let feed: AsyncStream<Void>.Continuation
 
@@ -338,7 +347,7 @@ private final class ErrorText: Sendable {
     func finish() { feed.finish() }
 }
 
-/// The exit of a program, which any number of tasks may await.
+/// The exit of a program. Any number of tasks may wait for it.
 private final class Ending: Sendable {
     private struct State {
         var isReaped = false
@@ -350,7 +359,7 @@ private final class Ending: Sendable {
 
     func signal(_ number: Int32, to processID: pid_t) {
         state.withLock { state in
-            // After the program is reaped, its process number may belong to another process.
+            // After the program has been reaped, another process may have the same process id.
             if !state.isReaped { kill(processID, number) }
         }
     }

@@ -1,21 +1,22 @@
 import Foundation
 import Synchronization
 
-/// Simulates a bad network between clients and one local server: a TCP proxy that cuts each
-/// connection after a number of bytes in either direction, usually in the middle of a packet. Bytes
-/// that the proxy reads after the cut are lost.
+/// A TCP proxy that simulates a bad network between clients and one local server. It cuts each
+/// connection after a number of bytes in one of the two directions, usually in the middle of a
+/// packet. The bytes after the cut are lost.
 ///
-/// A door is an address that clients connect to. Connections are numbered per door, in the order of
-/// acceptance. The seed, the door and the number determine where a connection is cut. One dedicated
-/// thread does all the work.
+/// A door is an address to which clients connect. The connections of each door are numbered in the
+/// order in which the proxy accepts them. The seed, the door and this number determine where a
+/// connection is cut. One separate thread does all the work.
 package final class CuttingProxy: Sendable {
     /// A connection that was cut.
     package struct Cut: Sendable {
-        /// The index in `addresses` of the address that the client connected to.
+        /// The index, in `addresses`, of the address to which the client connected.
         package let door: Int
         /// The number of the connection at its door, from 0.
         package let connection: Int
-        /// 64 random bits of this connection; tests derive further events at the cut from them.
+        /// 64 random bits of this connection. From these bits, tests choose what else happens at
+        /// the cut.
         package let draw: UInt64
     }
 
@@ -34,10 +35,11 @@ package final class CuttingProxy: Sendable {
     private let hasEnded = DispatchSemaphore(value: 0)
 
     /// - Parameters:
-    /// - server: `127.0.0.1:PORT`. If the server is down, the proxy closes new connections.
-    /// - typicalBytes: the median position of the cuts, in bytes.
+    ///   - server: the address of the server, `127.0.0.1:PORT`. If the server does not run, the
+    ///     proxy closes new connections.
+    ///   - typicalBytes: the median number of bytes before a cut.
     ///   - onCut: called on the proxy's thread after each cut.
-    /// - Throws: `WireClient.Failure` when it cannot listen.
+    /// - Throws: `WireClient.Failure` when the proxy cannot listen.
     package init(
         to server: String,
         doors: Int,
@@ -70,11 +72,11 @@ package final class CuttingProxy: Sendable {
     /// The number of connections cut so far.
     package var cuts: Int { state.withLock { $0.cuts } }
 
-    /// The number of connections so far.
+    /// The number of connections accepted so far.
     package var connections: Int { state.withLock { $0.connections } }
 
-    /// Whether connections are cut; initially false. Bytes that pass while this is false do not
-    /// count towards a cut.
+    /// Whether the proxy cuts connections; initially false. Bytes that pass while it is false do
+    /// not count towards a cut.
     package var isCutting: Bool {
         get { state.withLock { $0.isCutting } }
         set {
@@ -83,7 +85,7 @@ package final class CuttingProxy: Sendable {
         }
     }
 
-    /// Closes all sockets; returns after the proxy's thread has ended.
+    /// Closes all sockets, and returns after the proxy's thread has ended.
     package func stop() {
         state.withLock { $0.isStopped = true }
         wakeUp.wake()
@@ -91,15 +93,15 @@ package final class CuttingProxy: Sendable {
     }
 }
 
-/// Decides where connections are cut.
+/// Determines where connections are cut.
 struct CutPlan {
     let seed: UInt64
     let typicalBytes: Int
 
     struct Limits {
-        /// The number of bytes that reach the server.
+        /// The number of bytes that reach the server before the cut.
         var up: Int
-        /// The number of bytes that reach the client.
+        /// The number of bytes that reach the client before the cut.
         var down: Int
         /// Whether both sides see a reset instead of a normal close.
         var isReset: Bool
@@ -111,8 +113,8 @@ struct CutPlan {
         var random = SeededGenerator(
             seed: seeds.next() &+ UInt64(door) << 32 &+ UInt64(connection)
         )
-        // One of twelve connections is cut within its first 600 bytes, during login. More such cuts
-        // would increase the clients' retry delay.
+        // One of twelve connections is cut within its first 600 bytes, during login. With more such
+        // cuts, the clients would wait longer before each retry.
         let isEarly = random.next() % 12 == 0
         let down = isEarly ? Int(random.next() % 600) : exponential(&random)
         let up = isEarly ? Int(random.next() % 600) : exponential(&random) / 2
@@ -124,7 +126,7 @@ struct CutPlan {
         )
     }
 
-    /// Returns a number of an exponential (memoryless) distribution with the median `typicalBytes`.
+    /// Returns a random number with an exponential distribution whose median is `typicalBytes`.
     private func exponential(_ random: inout SeededGenerator) -> Int {
         let unit = Double(random.next() >> 11) / Double(1 << 53)
         return Int(-log2(1 - unit) * Double(typicalBytes))

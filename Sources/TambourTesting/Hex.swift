@@ -1,4 +1,4 @@
-/// Parses hex digits; spaces, dashes and line breaks are ignored.
+/// Parses hex digits. Ignores spaces, dashes and line breaks.
 package func hex(_ text: String) -> [UInt8] {
     let digits = text.filter { $0 != " " && $0 != "-" && $0 != "\n" }.map { character in
         guard let digit = character.hexDigitValue else { fatalError("not hex: \(text)") }
@@ -8,7 +8,7 @@ package func hex(_ text: String) -> [UInt8] {
     return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
 }
 
-/// Returns bytes as hex digits, the format in which failing tests should show bytes.
+/// Returns bytes as hex digits. Failing tests should show bytes in this format.
 package func hexText(_ bytes: some Sequence<UInt8>) -> String {
     bytes.map { byte in
         let digits = String(byte, radix: 16)
@@ -17,7 +17,7 @@ package func hexText(_ bytes: some Sequence<UInt8>) -> String {
 }
 
 extension Array where Element == UInt8 {
-    /// `times` copies of `bytes`.
+    /// Creates an array with `times` copies of `bytes`.
     package init(repeating bytes: [UInt8], times: Int) {
         self = []
         for _ in 0..<times { append(contentsOf: bytes) }

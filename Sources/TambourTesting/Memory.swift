@@ -1,6 +1,6 @@
 import Foundation
 
-/// The peak memory of this process in bytes; 0 where it cannot be read.
+/// Returns the peak memory of this process in bytes; 0 if the system does not report it.
 package func peakResidentBytes() -> Int {
     guard let text = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
         let line = text.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") })

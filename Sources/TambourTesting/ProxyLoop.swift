@@ -1,6 +1,6 @@
 import Foundation
 
-/// A pipe through which another thread ends a wait in `poll`.
+/// A pipe with which one thread ends the wait of another thread in `poll`.
 struct WakeUp: Sendable {
     let reader: Int32
     private let writer: Int32
@@ -28,7 +28,8 @@ struct WakeUp: Sendable {
 
 /// Serves the sockets of a `CuttingProxy`, one turn at a time.
 ///
-/// `@unchecked Sendable`: one thread creates it, and then only one other thread uses it.
+/// `@unchecked Sendable`: one thread creates the object, and afterwards only one other thread uses
+/// it.
 final class ProxyLoop: @unchecked Sendable {
     let addresses: [String]
     let wakeUp: WakeUp
@@ -42,7 +43,7 @@ final class ProxyLoop: @unchecked Sendable {
     private var pairs: [Pair] = []
     private var chunk = [UInt8](repeating: 0, count: 65_536)
 
-    /// A client's socket and the server's, and the bytes still to be forwarded.
+    /// The socket of a client, the socket to the server, and the bytes that are not yet forwarded.
     private final class Pair {
         let client: Int32
         let server: Int32
@@ -95,13 +96,13 @@ final class ProxyLoop: @unchecked Sendable {
 
     /// Waits until at least one socket is ready, and serves the ready sockets.
     ///
-    /// - Returns: the connections cut in this turn.
+    /// - Returns: the connections that were cut in this turn.
     func turn() -> [CuttingProxy.Cut] {
         var polled = [pollfd(fd: wakeUp.reader, events: Int16(POLLIN), revents: 0)]
         polled += listeners.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         for pair in pairs {
-            // Reads only after the previous bytes have been sent, so a slow reader slows its
-            // writer.
+            // Read from a socket only after the previous bytes have been forwarded. A slow reader
+            // therefore slows its writer.
             let client = (pair.up.isEmpty ? POLLIN : 0) | (pair.down.isEmpty ? 0 : POLLOUT)
             let server = (pair.down.isEmpty ? POLLIN : 0) | (pair.up.isEmpty ? 0 : POLLOUT)
             polled.append(pollfd(fd: pair.client, events: Int16(client), revents: 0))
@@ -126,7 +127,7 @@ final class ProxyLoop: @unchecked Sendable {
         return cuts
     }
 
-    /// Serves one readable or writable side of a pair.
+    /// Reads from, or writes to, one of the two sockets of a pair.
     private func serve(_ pair: Pair, up: Bool, _ events: Int32) {
         let socket = up ? pair.client : pair.server
         if events & POLLOUT != 0 {
@@ -148,7 +149,7 @@ final class ProxyLoop: @unchecked Sendable {
         }
     }
 
-    /// Returns the read bytes to forward, and counts them towards the cut.
+    /// Returns those of the read bytes that are before the cut, and counts them towards the cut.
     private func take(_ count: Int, _ limit: inout Int, _ pair: Pair) -> ArraySlice<UInt8> {
         guard isCutting else { return chunk[..<count] }
         if count >= limit { (pair.isOver, pair.isCut) = (true, true) }
@@ -189,7 +190,7 @@ final class ProxyLoop: @unchecked Sendable {
 
     // MARK: - Sockets
 
-    /// Makes a descriptor non-blocking and not inheritable.
+    /// Makes a descriptor non-blocking and prevents child processes from inheriting it.
     static func makePrivate(_ descriptor: Int32) {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)

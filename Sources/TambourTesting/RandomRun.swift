@@ -1,7 +1,7 @@
 import Foundation
 
-/// One run of a test over random input. `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it
-/// long.
+/// One run of a test with random input. `TAMBOUR_SEED` repeats an earlier run. `TAMBOUR_SOAK=1`
+/// makes the run long.
 package struct RandomRun {
     package let seed: UInt64
     package let count: Int
@@ -12,7 +12,7 @@ package struct RandomRun {
         seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
         self.count = environment["TAMBOUR_SOAK"] == "1" ? soak : count
         random = SeededGenerator(seed: seed)
-        // The printed line preserves the seed if the process crashes.
+        // Print the seed at once, so that it is known even if the process crashes.
         print("\(name): \(self.count) rounds, TAMBOUR_SEED=\(seed)")
     }
 }

@@ -1,27 +1,27 @@
 import Foundation
 package import Glibc
 
-/// A loopback listener that is no Tambour server.
+/// A listener on the loopback address that is not a Tambour server.
 ///
-/// `@unchecked Sendable`: nothing changes after `init`.
+/// `@unchecked Sendable`: no property changes after `init`.
 package final class RawListener: @unchecked Sendable {
-    /// What it does with a caller.
+    /// What the listener does with a caller. A caller is a client that connects.
     package enum Manner: Sendable {
         /// Answers the caller's first bytes, and waits until the caller closes.
         case answers([UInt8])
         /// Closes after the caller's first bytes.
         case closes
-        /// Reads the caller's first bytes, and neither answers nor closes.
+        /// Reads the caller's first bytes. Does not answer, and does not close.
         case stalls
         /// Never accepts a caller. Connections succeed until the kernel's queue is full.
         case ignores
     }
 
-    /// The first bytes of each accepted caller, in order.
+    /// The first bytes that each accepted caller sent, in the order of arrival.
     package let heard = Arrivals<[UInt8]>()
     package let port: UInt16
     private let descriptor: Int32
-    /// Whether a thread accepts callers, and closes the descriptor at its end.
+    /// Whether a thread accepts callers. Such a thread closes the descriptor when it ends.
     private let hasThread: Bool
 
     /// - Parameters:
@@ -57,7 +57,7 @@ package final class RawListener: @unchecked Sendable {
 
     package var address: String { "127.0.0.1:\(port)" }
 
-    /// Accepts no more callers, and refuses new ones.
+    /// Stops accepting callers. From now on the kernel refuses new callers.
     package func stop() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     deinit {
@@ -65,7 +65,7 @@ package final class RawListener: @unchecked Sendable {
     }
 }
 
-/// Sockets of this machine.
+/// Functions for sockets on the loopback address.
 package enum Loopback {
     package static func address(port: UInt16) -> sockaddr_in {
         var address = sockaddr_in()

@@ -1,4 +1,4 @@
-/// SplitMix64: the same seed produces the same numbers on every platform.
+/// The random generator SplitMix64. The same seed produces the same numbers on every platform.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
@@ -14,8 +14,8 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A random number from 0 up to but not including `bound`. With a bound of at most 1, returns 0
-    /// without drawing.
+    /// Returns a random number from 0 to `bound - 1`. If `bound` is 1 or less, returns 0 and
+    /// consumes no random number.
     package mutating func below(_ bound: Int) -> Int {
         bound <= 1 ? 0 : Int(truncatingIfNeeded: next() % UInt64(bound))
     }
@@ -28,12 +28,12 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
         range.lowerBound + below(range.count)
     }
 
-    /// True in `numerator` of `denominator` cases.
+    /// Returns true with the probability `numerator / denominator`.
     package mutating func chance(_ numerator: Int, in denominator: Int = 100) -> Bool {
         below(denominator) < numerator
     }
 
-    /// Returns one of the values, which must not be empty.
+    /// Returns one of the values. The array must not be empty.
     package mutating func pick<Value>(_ values: [Value]) -> Value { values[below(values.count)] }
 
     package mutating func bytes(_ count: Int) -> [UInt8] {

@@ -1,7 +1,8 @@
 package import TambourFraming
 import TambourProtocol
 
-/// The reading side of a connection; it keeps unconsumed bytes for the next read.
+/// The reading side of a connection. It keeps the bytes that are not consumed yet for the next
+/// read.
 package struct StreamReader {
     package var decoder = FrameDecoder(limits: .standard)
     package var unread: [UInt8] = []

@@ -2,19 +2,19 @@ import Foundation
 import Glibc
 package import TambourTLS
 
-/// A certificate authority of a test. It makes its certificates with the openssl program, in its
-/// own directory, which it removes.
+/// A certificate authority for a test. It creates certificates with the program `openssl` in its
+/// own directory. The directory is removed together with this object.
 package final class TestAuthority: Sendable {
     package struct Failed: Error, CustomStringConvertible {
         package let description: String
     }
 
-    /// The directory of all files.
+    /// The directory that contains all files of the authority.
     package let directory: String
-    /// The authority's own certificate.
+    /// The path of the authority's own certificate.
     package var certificate: String { "\(directory)/ca.pem" }
 
-    /// Returns the authority's own certificate in PEM.
+    /// Returns the authority's own certificate as a text in PEM format.
     package func pem() throws -> String { try String(contentsOfFile: certificate, encoding: .utf8) }
 
     package init() throws {
@@ -37,11 +37,13 @@ package final class TestAuthority: Sendable {
         TLSPair(certificate: path("\(file).pem"), key: path("\(file).key"))
     }
 
-    /// Makes `FILE.pem` and `FILE.key`; replaces both if they exist.
+    /// Creates `FILE.pem` and `FILE.key`. Replaces them if they exist.
     ///
     /// - Parameters:
-    ///   - names: such as `DNS:example.org`, `DNS:*.example.org` or `IP:127.0.0.1`.
-    ///   - days: the time of validity; a negative number makes an expired certificate.
+    ///   - names: the names in the certificate, such as `DNS:example.org`, `DNS:*.example.org` or
+    ///     `IP:127.0.0.1`.
+    ///   - days: the number of days for which the certificate is valid. A negative number creates
+    ///     an expired certificate.
     @discardableResult
     package func issue(_ file: String, _ names: [String], days: Int = 30) throws -> TLSPair {
         try run(

@@ -11,8 +11,8 @@ package import TambourServer
 package import TambourStore
 package import TambourTLS
 
-/// A whole server in this process, with its own data directory and a free port. It keeps login
-/// codes in memory.
+/// A whole server in this process, with its own data directory and a free port. It keeps the login
+/// codes in memory, so that tests can read them.
 package final class TestServer: Sendable {
     package let server: Server
     /// The addresses of the listeners, in the order of `listen`.
@@ -25,7 +25,7 @@ package final class TestServer: Sendable {
     private let known = Mutex<[UserID]>([])
     private let ownsDirectory: Bool
 
-    /// The login codes, as a user's phone would show them.
+    /// The login codes that the server has sent to phones and e-mail addresses.
     private final class Codes: Sendable {
         private let known = Mutex<[CodeRecipient: String]>([:])
         private let arrived = DispatchSemaphore(value: 0)
@@ -48,7 +48,7 @@ package final class TestServer: Sendable {
         }
     }
 
-    /// Feature rules, as a file would contain them.
+    /// The feature rules, which replace the file of a real server.
     private final class FeatureFile: Sendable {
         let plans = Mutex<[FeaturePlan]>([])
 
@@ -56,16 +56,18 @@ package final class TestServer: Sendable {
     }
 
     /// - Parameters:
-    /// - overrides: limits by name; rate limits are off unless overridden.
-    /// - lanes: by default `TAMBOUR_TEST_LANES`, or 2: two lanes reveal errors that one lane hides.
-    ///   - environment: clocks, disk and randomness; `userIDs` replaces its user ids.
-    /// - userIDs: large ascending ids by default, because tests rely on ids being ordered by
-    ///   sign-up.
+    ///   - overrides: limits by name. A rate limit is off unless `overrides` contains it.
+    ///   - lanes: the number of lanes, by default `TAMBOUR_TEST_LANES` or 2. Two lanes reveal
+    ///     errors that one lane hides.
+    ///   - environment: the clocks, the disk and the randomness. The parameter `userIDs` replaces
+    ///     its source of user ids.
+    ///   - userIDs: the source of user ids. By default the ids are large and ascending, because
+    ///     tests depend on the order in which users sign up.
     ///   - registration: who may create an account.
     ///   - userInvitations: how many people each user may invite.
-    /// - dataDirectory: the directory of a stopped server; nil creates a new one.
-    /// - listen: listeners as on the command line; `addresses` contains them in this order.
-    /// - tls: the certificates of TLS listeners.
+    ///   - dataDirectory: the data directory of a stopped server; nil creates a new directory.
+    ///   - listen: the listeners, as on the command line. `addresses` has the same order.
+    ///   - tls: the certificates of the TLS listeners.
     ///   - logs: whether the server's errors are printed.
     package init(
         overrides: [String: Int] = [:],
@@ -89,7 +91,7 @@ package final class TestServer: Sendable {
         self.dataDirectory = try dataDirectory ?? Self.temporaryDirectory()
         ownsDirectory = dataDirectory == nil
         var limits = Unhurried.limits
-        // Password hashing is slow on purpose; few rounds make tests fast.
+        // Password hashing is slow on purpose. Few rounds make the tests fast.
         limits["passwordHashLogRounds"] = 4
         limits.merge(overrides) { $1 }
         var logger = Logger(label: "test") { StreamLogHandler.standardError(label: $0) }
@@ -115,14 +117,14 @@ package final class TestServer: Sendable {
         addresses = try server.start()
     }
 
-    /// Stops gracefully and waits until the server has stopped.
+    /// Stops the server gracefully and waits until it has stopped.
     package func stop() {
         let done = DispatchSemaphore(value: 0)
         server.stop { done.signal() }
         done.wait()
     }
 
-    /// Stops the server; then removes the data directory if this object created it.
+    /// Stops the server. Then removes the data directory if this object created it.
     package func remove() {
         stop()
         if ownsDirectory { Self.removeDirectory(dataDirectory) }
@@ -131,7 +133,8 @@ package final class TestServer: Sendable {
     /// Replaces the feature rules and reloads them through the admin socket.
     ///
     /// - Returns: the output of the command.
-    /// - Throws: `AdminService.Failure` for invalid rules; the old rules then stay in force.
+    /// - Throws: `AdminService.Failure` if the rules are invalid. In this case the old rules stay
+    ///   in use.
     @discardableResult
     package func reload(_ plans: [FeaturePlan]) throws -> [String] {
         features.plans.withLock { $0 = plans }
@@ -149,7 +152,7 @@ package final class TestServer: Sendable {
     ///
     /// - Parameters:
     ///   - source: the local address of the connection; nil for any.
-    ///   - layer: the client's side of a layer, such as TLS.
+    ///   - layer: the client's side of a layer such as TLS; nil for plain TCP.
     ///   - listener: the index of the listener.
     package func connect(
         device: String = "test",
@@ -171,10 +174,10 @@ package final class TestServer: Sendable {
         return client
     }
 
-    /// Registers a new user and logs it in.
+    /// Registers a new user and logs the user in.
     ///
-    /// - Parameter isStranger: if false, the user and all earlier users have found each other,
-    ///   because an id alone gives no access.
+    /// - Parameter isStranger: if false, the function also calls `introduce`. Without it, the new
+    ///   user and the earlier users have no access to each other.
     package func signUp(
         _ name: String,
         device: String = "phone",
@@ -227,7 +230,7 @@ package final class TestServer: Sendable {
         return client
     }
 
-    /// Reconnects with the same token.
+    /// Connects again with the token of another client.
     package func reconnect(
         _ other: WireClient,
         device: String = "phone",
@@ -259,15 +262,16 @@ package final class TestServer: Sendable {
         return reply
     }
 
-    /// Waits for an unread code sent to `phone`, and returns it.
+    /// Waits for a code that was sent to `phone` and has not been read yet. Returns the code.
     package func receivedCode(of phone: Int64) throws -> String {
         try codes.wait(for: .phone(phone))
     }
 
-    /// Whether there is an unread code sent to `phone`.
+    /// Whether a code was sent to `phone` and has not been read yet.
     package func hasCode(of phone: Int64) -> Bool { codes.has(.phone(phone)) }
 
-    /// Waits for an unread code sent to an e-mail address, and returns it.
+    /// Waits for a code that was sent to an e-mail address and has not been read yet. Returns the
+    /// code.
     package func receivedCode(of email: String) throws -> String {
         try codes.wait(for: .email(email))
     }
@@ -316,7 +320,8 @@ extension WireClient {
         .dialog(userID, other.userID)
     }
 
-    /// Finds users by phone number; an id alone does not permit adding a user to a group.
+    /// Finds users by phone number. Only then may this client add them to a group; knowing their
+    /// ids is not enough.
     package func meet(_ phones: some Sequence<String>) throws {
         for phone in phones { try call(ContactInfoByPhoneRequest(phone: phone)) }
     }

@@ -2,9 +2,10 @@ import Synchronization
 package import TambourStore
 
 extension UserIDSource {
-    /// A source of ascending ids, for tests that name ids or need their order.
+    /// Returns a source of ascending ids, for tests that contain ids or depend on the order of ids.
     ///
-    /// - Parameter first: large by default, so that ids take as many bytes as random ids.
+    /// - Parameter first: the first id. By default it is large, so that the ids have the same size
+    ///   on the wire as random ids.
     package static func rising(from first: UInt64 = 1 << 42 + 1) -> Self {
         let next = Next(first)
         return Self { next.value.add(1, ordering: .relaxed).oldValue }

@@ -12,7 +12,7 @@ extension WireClient {
         return channel
     }
 
-    /// Comments on a post.
+    /// Writes a comment on a post.
     @discardableResult
     package func comment(
         _ text: Text,
@@ -24,7 +24,7 @@ extension WireClient {
         return try call(MsgSendRequest(chatID: channel, postID: post, message: message)).message
     }
 
-    /// Returns the newest comments on a post, oldest first.
+    /// Returns the newest comments on a post, in the order from old to new.
     package func comments(on post: MessageID, in channel: ChatID) throws -> [Message] {
         let page = ChatHistoryRequest(chatID: channel, from: -1, backward: 100, postID: post)
         return try call(page).messages ?? []

@@ -3,9 +3,11 @@ package import TambourFraming
 package import TambourNet
 package import TambourProtocol
 
-/// A client that does exactly what a test requests: blocking, one thread at a time.
+/// A client that does exactly what a test requests. Its functions block, and only one thread at a
+/// time may use it.
 ///
-/// No wait is longer than `deadline`; a longer wait throws instead of hanging.
+/// No function waits longer than `deadline`. When the deadline expires, the function throws an
+/// error.
 package final class WireClient {
     package enum Failure: Error, CustomStringConvertible {
         case refused(RequestError)
@@ -23,7 +25,7 @@ package final class WireClient {
         }
     }
 
-    /// A push as received.
+    /// A push as the client received it.
     package struct Push: Sendable {
         package let opcode: Opcode
         package let sequence: UInt16
@@ -37,20 +39,20 @@ package final class WireClient {
     private let socket: Int32
     /// The layer between the socket and the packets; nil for plain TCP.
     private let layer: (any ConnectionLayer)?
-    /// Whether the server has ended its stream within the layer, as with TLS close_notify.
+    /// Whether the server has ended its stream in the layer, for example by TLS close_notify.
     package private(set) var hasLayerEnded = false
     private let decoder: FrameDecoder
     private var received: [UInt8] = []
     private var sequence: UInt16 = 0
-    /// Replies that the test has not taken, by sequence number.
+    /// The received replies that the test has not taken, by sequence number.
     private var replies: [UInt16: Packet] = [:]
-    /// Received pushes that the test has not taken, oldest first.
+    /// The received pushes that the test has not taken, the oldest first.
     package private(set) var pushes: [Push] = []
-    /// The number of complete packets received, replies and pushes.
+    /// The number of complete packets received. Replies and pushes both count.
     package private(set) var receivedPackets = 0
     package private(set) var receivedBytes = 0
     package var deadline: Duration = .seconds(120)
-    /// The logged-in user; the code that logs in sets it.
+    /// The user who is logged in. The function that logs in sets this property.
     package var userID = UserID(0)
     package var token = ""
 
@@ -58,7 +60,7 @@ package final class WireClient {
     ///
     /// - Parameters:
     ///   - source: the local address of the connection; nil for any.
-    ///   - layer: the client's side of a layer, such as TLS.
+    ///   - layer: the client's side of a layer such as TLS; nil for plain TCP.
     package init(
         address: String,
         source: String? = nil,
@@ -86,8 +88,9 @@ package final class WireClient {
             }
         }
         guard connected == 0 else {
-            // `deinit` still runs and closes the socket. A second close could hit a socket that
-            // another thread has since opened under the same number.
+            // Do not close the socket here, because `deinit` will close it. After a first close,
+            // another thread could open a socket with the same number, and a second close would
+            // close this socket.
             throw Failure.closed
         }
         var on: Int32 = 1
@@ -116,7 +119,7 @@ package final class WireClient {
     }
 
     private var isClosed = false
-    /// Whether the server closed the stream after a complete packet, without a reset.
+    /// Whether the server closed the stream without a reset and after a complete packet.
     package private(set) var hasEndedCleanly = false
 
     /// Closes the connection without notifying the server.
@@ -126,14 +129,14 @@ package final class WireClient {
         Glibc.close(socket)
     }
 
-    /// Closes the sending side; the client still reads.
+    /// Closes the sending side of the connection. The client can still read.
     package func finishSending() {
         shutdown(socket, Int32(SHUT_WR))
     }
 
     // MARK: - Sending
 
-    /// Sends bytes unchanged, or enclosed in the layer.
+    /// Sends bytes through the layer. Without a layer, sends them unchanged.
     package func send(raw bytes: [UInt8]) throws {
         guard let layer else { return try sendAll(bytes) }
         var enclosed: [UInt8] = []
@@ -153,7 +156,7 @@ package final class WireClient {
         }
     }
 
-    /// Sends a request without waiting.
+    /// Sends a request without waiting for the reply.
     ///
     /// - Returns: the request's sequence number, for `reply(to:)`.
     @discardableResult
@@ -202,7 +205,7 @@ package final class WireClient {
         return try Reply.decode(packet.payload, limits: .standard)
     }
 
-    /// Waits for the reply to this sequence number, which may be an error.
+    /// Waits for the reply with this sequence number. The reply may be an error.
     package func reply(to number: UInt16) throws -> Packet {
         while true {
             if let packet = replies.removeValue(forKey: number) { return packet }
@@ -210,7 +213,7 @@ package final class WireClient {
         }
     }
 
-    /// Waits for any reply that the test has not taken, which may be an error.
+    /// Waits for any reply that the test has not taken, and takes it. The reply may be an error.
     package func nextReply() throws -> Packet {
         while true {
             if let packet = replies.popFirst()?.value { return packet }
@@ -218,8 +221,8 @@ package final class WireClient {
         }
     }
 
-    /// Returns the error of a rejected request. An error about the payload must name a field of the
-    /// request.
+    /// Returns the error with which the server rejects a request. If the error is about the
+    /// payload, it must name a field of the request.
     package func refusal(of request: some WireRequest) throws -> RequestError {
         do {
             _ = try call(request)
@@ -232,8 +235,8 @@ package final class WireClient {
         throw Failure.unexpected("\(type(of: request)) was not refused")
     }
 
-    /// Returns whether the message starts with the path of a request field, or with `/:` for the
-    /// whole request.
+    /// Returns whether the error's message starts with the path of a field of the request, or with
+    /// `/:`, which means the whole request.
     private static func namesField(_ error: RequestError, of request: some WireRequest) -> Bool {
         guard error.message.hasPrefix("/") else { return false }
         let name = error.message.dropFirst().prefix { $0 != "/" && $0 != ":" }.lowercased()
@@ -243,7 +246,8 @@ package final class WireClient {
 
     // MARK: - Pushes
 
-    /// Takes the next push of this kind, waiting if necessary; other pushes stay available.
+    /// Takes the next push with this opcode. Waits for it if necessary. Other pushes stay
+    /// available.
     package func next<Payload: WirePayload>(
         _ opcode: Opcode,
         as type: Payload.Type
@@ -256,15 +260,15 @@ package final class WireClient {
         }
     }
 
-    /// Returns all pushes that the server sent before the call. They precede the reply to a PING,
-    /// so no sleep is needed.
+    /// Takes all pushes that the server sent before this call. The function sends a PING. These
+    /// pushes arrive before its reply, so no sleep is needed.
     package func takePushes() throws -> [Push] {
         _ = try call(PingRequest())
         defer { pushes = [] }
         return pushes
     }
 
-    /// Returns the pushes received so far, without waiting for more.
+    /// Takes the pushes that have been received so far, without waiting for more.
     package func takePushesAtHand() -> [Push] {
         defer { pushes = [] }
         return pushes

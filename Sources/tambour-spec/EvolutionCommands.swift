@@ -116,7 +116,7 @@ struct Schema: ParsableCommand {
 }
 
 extension Releases {
-    /// Returns a release given by its number or its folder.
+    /// Returns the release with the given number or in the given folder.
     fileprivate func release(named name: String) throws -> Specification {
         if let version = Int(name) { return try release(version) }
         return try Self.release(at: URL(filePath: name, directoryHint: .isDirectory))

@@ -21,7 +21,7 @@ struct RootOption: ParsableArguments {
 
     var url: URL { URL(filePath: root, directoryHint: .isDirectory) }
 
-    /// Loads the specification; prints all problems and fails if there are any.
+    /// Loads the specification. If there are problems, prints all of them and fails.
     func load() throws -> Specification {
         var loader = SpecificationLoader(root: url.appending(path: "protocol-spec"))
         let specification = loader.load()
@@ -29,8 +29,7 @@ struct RootOption: ParsableArguments {
         return specification
     }
 
-    /// Loads and checks the specification; prints all problems that `check` finds and fails if
-    /// there are any.
+    /// Loads and checks the specification. If the checks find problems, prints them and fails.
     func loadChecked() throws -> Specification {
         let specification = try load()
         // The release folders are checked first, because later checks may trap on an invalid

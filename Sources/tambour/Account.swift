@@ -25,8 +25,8 @@ struct AccountOptions: ParsableArguments {
     /// Returns the name of the account to use: the given name, or else the only account on this
     /// device, or else `default`.
     ///
-    /// - Throws: `ValidationError` for a text that cannot be an account's name; `Failure` when
-    ///   there are several accounts, and none of them is `default`.
+    /// - Throws: `ValidationError` if the given name cannot be the name of an account; `Failure` if
+    ///   there are several accounts and none of them is named `default`.
     func name() throws -> String {
         if let account {
             guard !account.isEmpty, !account.contains("/"), !account.hasPrefix(".") else {
@@ -53,9 +53,9 @@ struct AccountOptions: ParsableArguments {
         FileManager.default.fileExists(atPath: folders.file(ofAccount: try name()))
     }
 
-    /// Returns the screen preferences, which all accounts share.
+    /// Returns the file of the screen preferences, which all accounts share.
     ///
-    /// - Parameter other: A file to read instead of the standard one.
+    /// - Parameter other: The path of a file to use instead of the standard file.
     func preferences(from other: String?) throws -> PreferencesFile {
         guard let other else { return PreferencesFile(path: folders.preferences) }
         guard FileManager.default.fileExists(atPath: other) else {
@@ -64,7 +64,7 @@ struct AccountOptions: ParsableArguments {
         return PreferencesFile(path: other)
     }
 
-    /// Returns the account's client; nil when the account is not on this device, or is signed out.
+    /// Returns the account's client; nil if the account is not on this device or is signed out.
     func clientIfSignedIn(tapsFrames: Bool = false) async throws -> Client? {
         guard let client = try knownClient(tapsFrames: tapsFrames) else { return nil }
         if try client.isSignedIn() { return client }
@@ -72,7 +72,7 @@ struct AccountOptions: ParsableArguments {
         return nil
     }
 
-    /// Returns the server and the phone of the account's last sign-in.
+    /// Returns the server and the phone number of the account's last sign-in.
     func lastSignIn() async throws -> (server: String?, phone: String?) {
         guard let client = try knownClient() else { return (nil, nil) }
         let known = (try client.server()?.description, try client.phone())
@@ -93,9 +93,9 @@ struct AccountOptions: ParsableArguments {
     /// Creates the account's client without connecting.
     ///
     /// - Parameters:
-    ///   - server: The server to sign in to. The account's file is created if it is missing. nil
+    ///   - server: The server to sign in to; a missing file of the account is then created. If nil,
     ///     opens an account that is already on this device.
-    ///   - trust: The servers to trust; nil for the trust that the account remembers.
+    ///   - trust: The servers to trust; nil to use the trust that is stored with the account.
     func client(
         server: String? = nil,
         trust: ServerTrust? = nil,
@@ -105,7 +105,8 @@ struct AccountOptions: ParsableArguments {
         options.appName = "tambour"
         options.appVersion = productVersion
         options.tapsFrames = tapsFrames
-        // The user is waiting, so the maximum retry delay is short.
+        // The user waits for the command, so the maximum delay between attempts to connect is
+        // short.
         options.link.backoffCapMs = 30_000
         options.deviceName = ProcessInfo.processInfo.hostName
         options.locale = Locale.current.language.languageCode?.identifier ?? ""
@@ -120,8 +121,8 @@ struct AccountOptions: ParsableArguments {
 
     /// Returns the client of an account stored on this device.
     ///
-    /// The messages of an account that the server has signed out stay readable. New messages wait
-    /// in the outbox.
+    /// If the server has signed the account out, its stored messages are still readable, and new
+    /// messages wait in the outbox.
     func signedIn(tapsFrames: Bool = false) throws -> Client {
         guard let client = try knownClient(tapsFrames: tapsFrames), try client.me() != nil else {
             throw Failure(try whyNobody())
@@ -166,6 +167,7 @@ extension [String] {
 struct Failure: Error, CustomStringConvertible {
     let description: String
 
-    /// - Parameter description: May contain text from other people.
+    /// - Parameter description: The message. It may contain text from other people, because control
+    ///   characters are replaced.
     init(_ description: String) { self.description = printable(description) }
 }

@@ -3,23 +3,25 @@ import Synchronization
 import TambourClient
 import TambourProtocol
 
-/// Rewrites group ids so that they do not look like options, and finds chats by name.
+/// Finds chats by name. Also rewrites the ids of groups, because they look like options.
 enum ChatName {
     private static let mark = "id:"
 
-    /// A chat that a name may mean: a chat in the list, or a dialog with a contact, which need not
-    /// exist yet.
+    /// A chat that a name may mean: a chat in the list, or the dialog with a contact. The dialog
+    /// need not exist yet.
     struct Candidate: Hashable {
         let chat: ChatID
         let title: String
-        /// The phone number as digits without a plus; nil when the chat is not a contact's dialog
-        /// or the contact hides the phone number.
+        /// The contact's phone number as digits without a plus. nil if the chat is not the dialog
+        /// with a contact, or if the contact hides the phone number.
         var phone: String?
     }
 
-    /// Adds a prefix to a group id, which begins with a minus. Returns any other text unchanged.
+    /// Adds a prefix to the id of a group, because the id begins with a minus and would look like
+    /// an option. Returns any other text unchanged.
     static func marked(_ argument: String) -> String {
-        // Ids contain a time in milliseconds, so a number of at most ten characters is not an id.
+        // An id contains a time in milliseconds and is therefore long. A number of at most ten
+        // characters is not an id.
         guard argument.utf8.count > 10, let number = Int64(argument), number < 0 else {
             return argument
         }
@@ -39,11 +41,11 @@ enum ChatName {
         return (5...15).contains(digits.count) ? digits : nil
     }
 
-    /// Returns the chat that a name means. The name is an id, a whole title, name or phone number,
-    /// or the beginning of a title or name.
+    /// Returns the chat that a name means. The text can be an id, a whole title, name or phone
+    /// number, or the beginning of a title or name.
     ///
     /// Full matches win over prefix matches.
-    /// - Returns: nil without a match.
+    /// - Returns: nil if no chat matches.
     /// - Throws: `Failure` with the candidates if several chats match.
     static func choose(_ name: String, among candidates: [Candidate]) throws -> ChatID? {
         let name = plain(name)
@@ -77,7 +79,7 @@ extension Client {
     /// Returns the chat that `name` means. The name is an id, a title, or the name or phone of a
     /// contact.
     ///
-    /// The beginning of a title or name suffices if it fits only one chat.
+    /// The beginning of a title or name is enough if only one chat matches it.
     func chat(named name: String) throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
         throw Failure(
@@ -85,14 +87,14 @@ extension Client {
         )
     }
 
-    /// The time limit for finding a name that this device does not know, in seconds.
+    /// The maximum time in seconds to query the server about a name that this device does not know.
     private static let patience = 10
 
     /// Returns the chat that a name means. Queries the server about a phone number or name that
     /// this device does not know.
     ///
-    /// - Parameter seconds: The time limit of the query, for a name at most `patience`; 0 prevents
-    ///   the query.
+    /// - Parameter seconds: The time limit of the query. For a name, the limit is at most
+    ///   `patience`. If 0, does not query the server.
     func chat(named name: String, within seconds: Int) async throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
         guard seconds > 0, let me = try me() else { return try chat(named: name) }
@@ -103,8 +105,8 @@ extension Client {
         start()
         _ = await within(.seconds(min(seconds, Self.patience))) {
             guard await self.waitUntilOnline() else { return false }
-            // A long list arrives in parts. If a name matches several chats, the call after the
-            // wait reports them.
+            // A long list arrives in parts, so this waits until a part contains the name. If the
+            // name matches several chats, the call after this wait throws an error that lists them.
             func isKnown() -> Bool { (try? self.knownChat(named: name) == nil) != true }
             if isKnown() { return true }
             for await _ in changes where isKnown() { return true }
@@ -116,7 +118,7 @@ extension Client {
     /// Returns the dialog with the person that a name means. Queries the server about an unknown
     /// phone number.
     ///
-    /// - Parameter seconds: The time limit of the query; 0 prevents it.
+    /// - Parameter seconds: The time limit of the query. If 0, does not query the server.
     func dialog(named name: String, within seconds: Int) async throws -> ChatID {
         if let chat = try knownChat(named: name, isPerson: true) { return chat }
         if seconds > 0, ChatName.phone(name) != nil, let me = try me() {

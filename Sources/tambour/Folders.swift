@@ -7,7 +7,8 @@ struct Folders {
     /// The folder of the preferences.
     private let configuration: String
 
-    /// - Parameter home: One folder for all files; nil for the folders that `environment` chooses.
+    /// - Parameter home: The folder for all files; nil to use the folders that `environment`
+    ///   determines.
     init(home: String?, _ environment: [String: String] = ProcessInfo.processInfo.environment) {
         if let home = home ?? environment["TAMBOUR_HOME"], !home.isEmpty {
             accounts = home
@@ -21,13 +22,14 @@ struct Folders {
         self.configuration = "\(configuration)/tambour"
     }
 
-    /// Returns the path; nil for a relative or empty path, which the specification ignores.
+    /// Returns an absolute path unchanged. Returns nil for a relative or empty path, because the
+    /// XDG specification requires that programs ignore such paths.
     private static func absolute(_ path: String?) -> String? {
         path.flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
 
-    /// The file of the preferences. Earlier versions kept it beside the accounts; such a file stays
-    /// in use until there is a file in the configuration folder.
+    /// The file of the preferences. Earlier versions stored it in the folder of the accounts. That
+    /// file is used while the configuration folder contains no file.
     var preferences: String {
         let files = [configuration, accounts].map { "\($0)/preferences.json" }
         return files.first { FileManager.default.fileExists(atPath: $0) } ?? files[0]

@@ -24,13 +24,14 @@ struct Ink: Sendable {
     )
     static let none = Ink(isTerminal: false, [:])
 
-    /// - Parameter environment: `NO_COLOR` and `TERM` in it can turn colours off, here as on the
-    ///   screen.
+    /// - Parameter environment: The environment. Its variables `NO_COLOR` and `TERM` can turn
+    ///   colours off, here and on the screen.
     init(isTerminal: Bool, _ environment: [String: String]) {
         isColored = isTerminal && ColorDepth.detect(environment) != .monochrome
     }
 
-    /// Returns a text in a tone. The text must be printable.
+    /// Returns a text with the escape codes for a tone. The text must contain no control
+    /// characters.
     func callAsFunction(_ tone: Tone, _ text: String) -> String {
         isColored && !text.isEmpty ? "\u{1B}[\(tone.rawValue)m\(text)\u{1B}[m" : text
     }

@@ -22,7 +22,7 @@ extension JSONLine {
 }
 
 extension MessageState {
-    /// The state in the notation of the JSON.
+    /// The word for the state in the JSON.
     fileprivate var word: String {
         switch self {
         case .waiting: "waiting"
@@ -44,8 +44,8 @@ struct MessageLine: JSONLine {
     let sender: String?
     let senderName: String
     let own: Bool
-    /// Whether the message is another person's, and mentions this account or replies to one of its
-    /// messages.
+    /// Whether another person has sent the message, and it mentions this account or replies to one
+    /// of this account's messages.
     let forMe: Bool
     let text: String
     let replyTo: String?

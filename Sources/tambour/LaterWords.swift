@@ -3,7 +3,7 @@ import TambourProtocol
 
 /// Parses the times that users type for scheduled messages.
 enum LaterWords {
-    /// The reason why a text names no future time, in words for the user.
+    /// The reason why a text does not name a future time. The user sees this text.
     struct Mistake: Error, Equatable, CustomStringConvertible {
         let description: String
     }
@@ -14,9 +14,9 @@ enum LaterWords {
 
     /// Splits a line into a time and the text after it.
     ///
-    /// Accepts `18:30` for today; a day with a time, such as `tomorrow 9:00`, `monday 9:00`,
-    /// `24.12. 18:00` or `2026-12-24 18:00`; and a wait such as `30m`, `2h`, `1h30m` or `3d`. A
-    /// weekday or a day without a year means the next such day.
+    /// Accepts three forms: a time today, such as `18:30`; a day and a time, such as `tomorrow
+    /// 9:00`, `monday 9:00`, `24.12. 18:00` or `2026-12-24 18:00`; and a delay, such as `30m`,
+    /// `2h`, `1h30m` or `3d`. A weekday, or a date without a year, means the next such day.
     static func split(
         _ line: String,
         now: Date,
@@ -46,7 +46,8 @@ enum LaterWords {
         }
         let time = try self.time(clock, on: day, calendar)
         if time > now { return (time, String(text)) }
-        // The weekday may be today's, at a time that has passed. It then means the next week.
+        // If the weekday is today and the time has passed, the text means the same day of the next
+        // week.
         if DateWords.isWeekday(String(first)),
             let next = calendar.date(byAdding: .day, value: 7, to: day)
         {
@@ -55,7 +56,7 @@ enum LaterWords {
         throw Mistake(description: "\(first) \(second) has passed; name a time to come")
     }
 
-    /// Returns the time of a text that names only a time.
+    /// Returns the time that a text names. The text must contain nothing else.
     static func time(
         of text: String,
         now: Date,

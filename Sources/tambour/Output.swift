@@ -11,7 +11,8 @@ func say(_ text: String) throws {
     if let reason { throw Failure("standard output: \(reason)") }
 }
 
-/// Writes a line to standard error, for the user rather than for a program that reads the output.
+/// Writes a line for the user to standard error. A program that reads the standard output does not
+/// see it.
 func remark(_ text: String) {
     _ = write(text + "\n", to: STDERR_FILENO)
 }
@@ -35,7 +36,7 @@ private func write(_ text: String, to file: Int32) -> String? {
     return nil
 }
 
-/// Asks the user a question on the terminal. Returns nil at the end of the input.
+/// Asks the user a question on the terminal and returns the answer; nil at the end of the input.
 func askPerson(_ question: String, isSecret: Bool = false) -> String? {
     _ = write(printable(question), to: STDERR_FILENO)
     guard isSecret, isatty(STDIN_FILENO) == 1 else { return readLine() }
@@ -51,10 +52,11 @@ func askPerson(_ question: String, isSecret: Bool = false) -> String? {
     return readLine()
 }
 
-/// The lines of standard input as they arrive. `readLine` would replace invalid UTF-8.
+/// Reads the lines of standard input as they arrive. Does not use `readLine`, because `readLine`
+/// replaces invalid UTF-8.
 struct InputLines {
-    /// The maximum length of a line in bytes. `next` returns only the beginning of a longer line,
-    /// which still exceeds this limit, and skips the rest.
+    /// The maximum length of a line in bytes. Of a longer line, `next` returns only the beginning
+    /// and skips the rest. The returned beginning also exceeds this limit.
     private static let longest = 1 << 20
 
     private var held: ArraySlice<UInt8> = []
@@ -96,8 +98,8 @@ struct InputLines {
     }
 }
 
-/// Returns text from other users as a part of one terminal line. The result can neither control the
-/// terminal nor begin another line or column.
+/// Returns text from other users in a form that is safe to print within a line. The result cannot
+/// control the terminal, and it contains no line break and no tab.
 func printable(_ text: String) -> String {
     var shown = String.UnicodeScalarView()
     for character in text {
@@ -110,8 +112,8 @@ func printable(_ text: String) -> String {
     return String(shown)
 }
 
-/// Returns text from other users and keeps its line breaks. Every line but the first begins with a
-/// mark, so that it cannot imitate output of the program.
+/// Returns text from other users in a form that is safe to print. Keeps its line breaks. Every line
+/// after the first begins with a mark, so that it cannot imitate output of the program.
 func printableLines(_ text: String) -> String {
     text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         .map { printable(String($0)) }
@@ -123,8 +125,8 @@ private func visible(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
     return isHarmful(scalar) ? "\u{FFFD}" : scalar
 }
 
-/// Returns whether the scalar could control a terminal, be invisible, or reorder the text after it.
-/// The joiner of emoji counts as harmless.
+/// Returns whether the scalar could control a terminal, could be invisible, or could reorder the
+/// text after it. The joiner of emoji counts as harmless.
 private func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
     case .control, .lineSeparator, .paragraphSeparator: true
@@ -136,7 +138,8 @@ private func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
 /// Returns JSON as one line for programs. The line is also safe to print on a terminal.
 func jsonLine(_ json: Data) -> String {
     var line = ""
-    // JSON outside of strings is ASCII.
+    // Outside of strings, JSON contains only ASCII. Harmful scalars therefore occur only in
+    // strings, where they can be escaped.
     for scalar in String(decoding: json, as: UTF8.self).unicodeScalars {
         if isHarmful(scalar) {
             for unit in UTF16.encode(scalar) ?? UTF16.EncodedScalar() {

@@ -72,8 +72,8 @@ struct Tambour: AsyncParsableCommand {
         defaultSubcommand: Open.self
     )
 
-    /// Rewrites group ids before parsing. They are negative, and ArgumentParser would treat them as
-    /// options.
+    /// Rewrites the ids of groups before parsing. Such ids are negative, and ArgumentParser would
+    /// treat them as options.
     static func main() async {
         do {
             // Swift would silently replace invalid UTF-8.
@@ -99,7 +99,7 @@ struct Tambour: AsyncParsableCommand {
         }
     }
 
-    /// Rejects unknown command names. The default command would report them as unexpected
+    /// Rejects unknown command names. Otherwise the default command would report them as unexpected
     /// arguments.
     private static func requireCommands(_ arguments: [String]) throws {
         var command: any ParsableCommand.Type = Tambour.self
@@ -121,8 +121,8 @@ struct Tambour: AsyncParsableCommand {
         }
     }
 
-    /// Returns whether one name is a prefix of the other, or they differ by one letter or by the
-    /// order of two adjacent letters.
+    /// Returns whether two names are similar. Either one is a prefix of the other, or they differ
+    /// by one letter or by the order of two adjacent letters.
     private static func isNear(_ name: String, _ typed: String) -> Bool {
         if name.hasPrefix(typed) || typed.hasPrefix(name) { return true }
         let same = zip(name, typed).prefix { $0 == $1 }.count

@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// The text that commands print for the user, one line for each object.
+/// The lines that commands print for the user. Each object has one line.
 extension HistoryRow {
     func line(_ ink: Ink = .output) -> String {
         let time = ink(.faint, clock(timeMs))

@@ -24,7 +24,8 @@ struct TrustOptions: ParsableArguments {
 
     /// The word for the authorities of the system.
     private static let system = "system"
-    /// The longest file of certificates. The authorities of a system have a quarter of it.
+    /// The maximum size of a file of certificates. The file with the authorities of a system has
+    /// about a quarter of this size.
     private static let maxFileBytes = 1 << 20
 
     func validate() throws {
@@ -38,9 +39,10 @@ struct TrustOptions: ParsableArguments {
         }
     }
 
-    /// Returns the chosen trust; nil for the trust that the account remembers.
+    /// Returns the trust that the user has chosen; nil to use the trust that is stored with the
+    /// account.
     ///
-    /// - Throws: `Failure` for a file that cannot be read.
+    /// - Throws: `Failure` if the file of certificates cannot be read.
     func chosen() throws -> ServerTrust? {
         if let pin { return ServerKeyDigest(pin).map { .pinned($0) } }
         guard let ca else { return nil }
@@ -56,7 +58,7 @@ struct TrustOptions: ParsableArguments {
 }
 
 extension ServerTrust {
-    /// The trust in one word, or as a pin.
+    /// A short description of the trust; for a pinned key, the pin.
     var words: String {
         switch self {
         case .system: "system"
@@ -67,7 +69,7 @@ extension ServerTrust {
 }
 
 extension ClientError {
-    /// The description, with the options that help.
+    /// The description of the error. For some errors, also names the options that can help.
     var words: String {
         guard case .unreachable(_, let failure) = self else { return description }
         switch failure {
@@ -81,7 +83,7 @@ extension ClientError {
 extension String {
     /// Reads a server's address from the command line.
     ///
-    /// - Throws: `ValidationError`.
+    /// - Throws: `ValidationError` if the text is not an address.
     func serverAddress() throws -> ServerAddress {
         do {
             return try ServerAddress(self)

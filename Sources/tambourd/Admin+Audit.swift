@@ -131,7 +131,7 @@ extension Tambourd.Admin {
 
     /// The id of a chat.
     struct ChatArgument: ParsableArguments {
-        // Ids of groups are negative and look like options.
+        // The id of a group is negative, and therefore looks like an option.
         @Argument(parsing: .allUnrecognized, help: "An id as \"chats list\" has it.")
         var chat: [String]
 

@@ -48,7 +48,8 @@ extension Tambourd.Admin.Invites {
         }
 
         func run() throws {
-            // Check all phones first, so that a typing error in one of them invites nobody at all.
+            // Check all phone numbers first. If one of them has a typing error, the command invites
+            // nobody.
             let phones = try phone.map { text in
                 guard let phone = PhoneNumber.parse(text) else {
                     throw Failure("\(text) is no phone number: 5 to 15 digits after a plus")

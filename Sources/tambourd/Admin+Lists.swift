@@ -12,9 +12,10 @@ extension Tambourd {
         @Option(help: "Goes on after the line with this id.")
         var after: String?
 
-        /// Prints a page. If there may be more lines, prints to standard error how to continue.
+        /// Prints a page. If there may be further lines, also prints to standard error how to
+        /// continue.
         ///
-        /// - Parameter idColumn: the index of the id among the words of a line.
+        /// - Parameter idColumn: The index of the column that contains the id.
         func run(
             _ values: [AdminFilter.Key: String?],
             _ data: DataOption,
@@ -92,7 +93,7 @@ extension Tambourd.Admin {
 
             @OptionGroup var data: Tambourd.DataOption
 
-            // Ids of groups are negative and look like options.
+            // The id of a group is negative, and therefore looks like an option.
             @Argument(parsing: .allUnrecognized, help: "An id as the list has it.")
             var chat: [String]
 
@@ -204,7 +205,7 @@ extension Tambourd.Admin {
             do {
                 try data.run(.export(user: user)) { try file.writeLine($0) }
             } catch {
-                // Remove the file, because an incomplete export looks like a complete export.
+                // Remove the file, because an incomplete export looks the same as a complete one.
                 unlink(out)
                 throw error
             }
@@ -265,7 +266,7 @@ extension Tambourd.Admin {
     }
 }
 
-/// A new file that only its owner can read. It never replaces an existing file.
+/// A new file that only its owner can read. Creating it fails if the file already exists.
 struct NewFile {
     private let handle: FileHandle
 

@@ -23,8 +23,8 @@ extension Tambourd {
             data ?? ProcessInfo.processInfo.environment["TAMBOUR_DATA"] ?? "./var"
         }
 
-        /// Sends the request to the server that holds the directory, or opens the store when no
-        /// server runs.
+        /// Sends the request to the server that uses the data directory. If no server runs, opens
+        /// the store itself.
         func run(
             _ request: AdminService.Request,
             output: (String) throws -> Void = { print($0) }
@@ -136,8 +136,8 @@ extension Tambourd.Admin.Users {
             }
             let request = AdminService.Request.createUsers(count: count, firstPhone: phone)
             guard let tokensOut else { return try data.run(request) }
-            // Never replace an existing file. Tokens are shown only once, so the file may contain
-            // the only copy of earlier tokens.
+            // Never replace an existing file. The server shows a token only once, so an existing
+            // file may contain the only copy of earlier tokens.
             let file = try NewFile(tokensOut)
             try data.run(request) { try file.writeLine($0) }
         }

@@ -63,7 +63,7 @@ extension Tambourd {
     }
 }
 
-/// Runs `body` and rethrows errors as a `Failure` with their description.
+/// Runs `body`. If `body` throws an error, throws a `Failure` with the description of the error.
 private func told(_ body: () throws -> Void) throws {
     do {
         try body()

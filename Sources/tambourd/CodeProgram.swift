@@ -4,12 +4,13 @@ import TambourEvents
 import TambourMessenger
 import TambourProtocol
 
-/// Runs a program for each code. Its standard input has two lines: the phone or e-mail address, and
-/// the code.
+/// Runs a program for each code. The program reads two lines from its standard input: the phone
+/// number or e-mail address, and the code.
 ///
 /// At most `maxCodeProgramsRunning` programs run at a time; further codes wait. If a program fails
 /// or hangs, its code returns to the end of the queue after 1, 2, 4 … s. After five tries the code
-/// is dropped, and the person must request another code. Programs never block the server.
+/// is dropped, and the person must request another code. A program that hangs does not block the
+/// server.
 final class CodeProgram: Sendable {
     private struct Job: Sendable {
         let recipient: CodeRecipient
@@ -26,7 +27,7 @@ final class CodeProgram: Sendable {
         var lastID = 0
         var runs: [CodeRunOutcome: Int] = [:]
         var isClosed = false
-        /// Called when no program is running.
+        /// Called when the last running program has ended.
         var ended: (@Sendable () -> Void)?
     }
 
@@ -45,12 +46,12 @@ final class CodeProgram: Sendable {
         self.logger = logger
     }
 
-    /// Whether another code may be requested: fewer than `maxCodesWaiting` codes wait.
+    /// Whether another code may be requested. True if fewer than `maxCodesWaiting` codes wait.
     var hasRoom: Bool {
         state.withLock { $0.waiting.count + $0.resting < limits.maxCodesWaiting }
     }
 
-    /// The number of runs by outcome since the start.
+    /// The number of runs since the start of the server, by outcome.
     var runs: [CodeRunOutcome: Int] {
         state.withLock { state in
             Dictionary(
@@ -68,8 +69,8 @@ final class CodeProgram: Sendable {
         startNext()
     }
 
-    /// Drops waiting codes and gives running programs a moment to finish. Then kills the programs
-    /// with all their children.
+    /// Drops waiting codes. Gives running programs a short time to finish, and then kills the
+    /// remaining ones with all their children.
     func stop(then body: @escaping @Sendable () -> Void) {
         let (dropped, isIdle) = state.withLock { state in
             state.isClosed = true
@@ -140,7 +141,7 @@ final class CodeProgram: Sendable {
         }
     }
 
-    /// Queues a failed job again after a delay, which doubles with every failure.
+    /// Queues a failed job again after a delay. The delay doubles with every failure of the job.
     private func retry(_ job: Job) {
         let isOpen = state.withLock { state in
             if !state.isClosed { state.resting += 1 }

@@ -3,9 +3,10 @@ import TambourMessenger
 import TambourProtocol
 import Yams
 
-/// Reads the file of `--features`, which maps feature names to their rules, in YAML or JSON.
+/// Reads the file that `--features` names. The file is YAML or JSON, and maps the names of features
+/// to their rules.
 ///
-/// Errors name the file and, if possible, the line, the feature and the rule.
+/// Each error message contains the file and, if possible, the line, the feature and the rule.
 struct FeatureFile {
     let path: String
     let limits: Limits
@@ -17,8 +18,8 @@ struct FeatureFile {
         } catch let error as YamlError {
             throw Failure("\(path)\(Self.place(of: error))")
         }
-        // Refuse an empty file, which an editor may leave for a moment while it writes. Empty rules
-        // would turn every feature on.
+        // Refuse an empty file. An editor may leave the file empty for a moment while it writes,
+        // and without rules every feature would be on.
         guard let root else {
             throw Failure("\(path): is empty; {} says that there are no features")
         }
@@ -127,7 +128,8 @@ struct FeatureFile {
                     }
                     return Int64(id)
                 }
-                // Refuse an empty list, because the rule would apply to every user.
+                // Refuse an empty list, because a rule with an empty list would apply to every
+                // user.
                 if userIDs.isEmpty { throw mistake(value, "\(place): is empty") }
             default: throw mistake(value, "\(name): unknown key \"\(key)\"")
             }
@@ -143,7 +145,7 @@ struct FeatureFile {
         )
     }
 
-    /// Parses `{from: "2.1", below: "3"}`, or only one of the two keys.
+    /// Parses a map such as `{from: "2.1", below: "3"}`. One of the two keys may be missing.
     private func versions(_ node: Node, _ place: String) throws -> AppVersionRange {
         var range: [String: AppVersion] = [:]
         for (key, value) in try map(node, place) {
@@ -160,8 +162,8 @@ struct FeatureFile {
         return AppVersionRange(from: range["from"], below: range["below"])
     }
 
-    /// Parses a percentage with at most two decimals and returns hundredths of a percent. Floating
-    /// point would round some values.
+    /// Parses a percentage with at most two decimal places, and returns it in hundredths of a
+    /// percent. Does not use floating point, which would round some values.
     private func hundredths(_ node: Node, _ place: String) throws -> Int {
         let text = try text(node, place)
         guard let match = text.wholeMatch(of: /([0-9]{1,3})(?:\.([0-9]{1,2}))?/),
@@ -191,17 +193,18 @@ struct FeatureFile {
         return Array(sequence)
     }
 
-    /// Returns a scalar as written, because 2.10 and 2.1 are different versions.
+    /// Returns the text of a scalar exactly as it is written, because 2.10 and 2.1 are different
+    /// versions.
     private func text(_ node: Node, _ place: String) throws -> String {
         guard let scalar = node.scalar else { throw mistake(node, "\(place): not a text") }
         return scalar.string
     }
 
-    /// Returns a list of texts; a single text counts as a list.
+    /// Returns a list of texts. A single text counts as a list of one text.
     private func texts(_ node: Node, _ place: String) throws -> [String] {
         let nodes = node.sequence.map(Array.init) ?? [node]
         let texts = try nodes.map { try text($0, place) }
-        // Refuse an empty list, because the rule would apply to every subject.
+        // Refuse an empty list, because a rule with an empty list would apply to every subject.
         if texts.isEmpty || texts.contains("") { throw mistake(node, "\(place): is empty") }
         return texts
     }

@@ -56,8 +56,8 @@ extension LoginCodeSource {
         }
     }
 
-    /// Appends one line with a single write, so that readers of the file never see a part of the
-    /// line.
+    /// Appends one line to the file. Uses a single write, so that a reader of the file never sees
+    /// only a part of the line.
     private static func append(_ line: String, to path: String) throws {
         let file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw Failure(String(cString: strerror(errno))) }

@@ -22,10 +22,10 @@ extension LinkPreviewSource {
 }
 
 /// Runs a program for each link. The program reads the link as a line from its standard input, and
-/// prints a description of the page as JSON. Empty output, `null`, or an object without title and
-/// description means no preview.
+/// prints a description of the page as JSON. If the output is empty, `null`, or an object without
+/// title and description, there is no preview.
 struct PreviewProgram: Sendable {
-    /// The program's output. `image` is an object or only an address.
+    /// The output of the program. `image` is either an object or only the address of the image.
     private struct Output: Decodable {
         enum Image: Decodable {
             struct Known: Decodable {

@@ -2,12 +2,12 @@ import Foundation
 import Subprocess
 import SystemPackage
 
-/// An operator's program that the server runs with a given standard input, never through a shell.
-/// It shares the server's standard error.
+/// A program of the operator. The server runs it without a shell and writes its standard input. The
+/// program shares the server's standard error.
 struct Program: Sendable {
     let path: String
 
-    /// - Parameter purpose: the purpose of the program, for the error text.
+    /// - Parameter purpose: What the program is for. The error message contains this text.
     init(path: String, for purpose: String) throws {
         guard FileManager.default.isExecutableFile(atPath: path) else {
             throw Failure("\(purpose): \(path) is not a program")
@@ -15,26 +15,26 @@ struct Program: Sendable {
         self.path = path
     }
 
-    /// The reason why a run failed, described for the log.
+    /// The reason why a run failed, as the log shows it.
     struct Failed: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// Runs the program once. After a success its children may continue; otherwise they are killed.
+    /// Runs the program once. If it succeeds, its child processes may continue; otherwise they are
+    /// killed.
     ///
-    /// - Throws: `Failed` unless the program exits with 0 in time. Cancelling the task kills the
-    ///   program and throws too.
+    /// - Throws: `Failed` if the program does not exit with 0 in time. If the task is cancelled,
+    ///   kills the program and throws `Failed` too.
     func run(_ input: String, within time: Duration) async throws {
         try await run(input, output: .discarded, within: time, leavesChildren: true).get()
     }
 
-    /// Runs the program once. Children that remain in the program's session are killed with the
-    /// program.
+    /// Runs the program once. When it ends, kills the child processes that remain in its session.
     ///
-    /// - Parameter maxBytes: the limit of the program's standard output. A program that prints more
-    ///   is killed.
-    /// - Returns: the program's standard output.
-    /// - Throws: like `run`.
+    /// - Parameter maxBytes: The maximum size of the program's standard output. A program that
+    ///   prints more is killed.
+    /// - Returns: The program's standard output.
+    /// - Throws: `Failed`, under the same conditions as `run`.
     func output(
         of input: String,
         within time: Duration,
@@ -88,9 +88,9 @@ struct Program: Sendable {
         ]
         var group: pid_t?
         var mayLeave = false
-        // Children may outlive the program. While their process group exists, the system does not
-        // reuse its number. If the group has ended, the number was released only a moment ago and
-        // is not reused yet.
+        // The program's children may outlive it. While their process group exists, the system does
+        // not reuse the group's number. If the group has ended, it ended only a moment ago, and the
+        // number is not reused yet.
         defer { if let group, !mayLeave { kill(-group, SIGKILL) } }
         do {
             let result = try await Subprocess.run(
@@ -101,7 +101,7 @@ struct Program: Sendable {
                 error: .currentStandardError
             ) { execution in
                 group = execution.processIdentifier.value
-                // A program that does not read its input may still do its work.
+                // Ignore errors of the input, because a program may do its work without reading it.
                 _ = try? await execution.standardInputWriter.write(input)
                 try? await execution.standardInputWriter.finish()
             }

@@ -154,7 +154,7 @@ extension Tambourd {
             Signals.waitForSecondTermination()
         }
 
-        /// Reloads what `admin reload` reloads, and logs the result.
+        /// Does the same as `admin reload`, and logs the result.
         private static func reload(_ server: Server, _ logger: Logger) {
             do {
                 for line in try server.reload() { logger.notice("\(line)") }
@@ -174,8 +174,8 @@ extension Tambourd {
             return logger
         }
 
-        /// Raises the soft limit of descriptors to the hard limit, because each connection uses a
-        /// descriptor, and returns the new limit.
+        /// Raises the soft limit of file descriptors to the hard limit, because each connection
+        /// uses a descriptor. Returns the new limit.
         private static func descriptorLimit() -> Int {
             var limit = rlimit()
             let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -188,7 +188,7 @@ extension Tambourd {
     }
 }
 
-/// An error whose description is the whole message to the user.
+/// An error. Its description is the complete message for the user.
 struct Failure: Error, CustomStringConvertible {
     let description: String
 
@@ -197,8 +197,8 @@ struct Failure: Error, CustomStringConvertible {
     }
 }
 
-/// Prints lines for the person who started the program. The output is unbuffered, because it may be
-/// a pipe.
+/// Prints lines for the person who started the program. Does not buffer the output, because a
+/// program may read it through a pipe.
 enum StandardOutput {
     static func writeLine(_ line: String) {
         try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8))
@@ -206,7 +206,7 @@ enum StandardOutput {
 }
 
 /// Handles SIGTERM, SIGINT and SIGHUP. The first SIGTERM or SIGINT requests a graceful stop; a
-/// second one ends the process at once. SIGHUP requests a reload until the stop.
+/// second one ends the process at once. Before the stop, SIGHUP requests a reload.
 ///
 /// The main thread waits for the signals with `sigwait`. With a dispatch source, the process would
 /// have to ignore the signals, and a signal that arrives before the source is registered would be
@@ -221,17 +221,17 @@ enum Signals {
         return signals
     }
 
-    /// The thread that waits for the signals. `nonisolated(unsafe)`: set once, before a handler or
-    /// another thread exists.
+    /// The thread that waits for the signals. `nonisolated(unsafe)`: the variable is set only once,
+    /// before a handler or another thread exists.
     private nonisolated(unsafe) static var waiting = pthread_t()
 
-    /// Blocks the signals until `waitForTermination`. Call it before any thread is started, because
-    /// threads inherit the mask.
+    /// Blocks the signals until `waitForTermination` is called. Call this function before any
+    /// thread is started, because threads inherit the signal mask.
     static func block() {
         signal(SIGPIPE, SIG_IGN)
-        // The swift-subprocess thread that watches programs blocks no signals. A signal that this
-        // thread received would end the server at once, so a handler forwards it to the waiting
-        // thread.
+        // The thread in which swift-subprocess watches programs does not block signals. Without a
+        // handler, a signal that reaches this thread would end the server at once. The handler
+        // forwards the signal to the waiting thread.
         waiting = pthread_self()
         for number in handled { signal(number) { pthread_kill(Signals.waiting, $0) } }
         var signals = handledSet
@@ -250,7 +250,7 @@ enum Signals {
     /// Ends the process with status 1 on the next SIGTERM or SIGINT.
     static func waitForSecondTermination() -> Never {
         while next() == SIGHUP {}
-        // Do not call `exit`, because its handlers may wait for a hanging thread.
+        // Do not call `exit`, because the functions that it runs may wait for a hanging thread.
         _exit(1)
     }
 

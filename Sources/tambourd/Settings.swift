@@ -8,8 +8,8 @@ import TambourServer
 import TambourTLS
 import Yams
 
-/// The server's options. Flags take precedence over the environment, and the environment over the
-/// file.
+/// The server's options. Flags take precedence over environment variables, and these take
+/// precedence over the file.
 struct Settings {
     var listen: [ListenEndpoint]
     var tls: TLSFiles?
@@ -149,7 +149,8 @@ struct Settings {
         )
     }
 
-    /// Reads a file with a flat map of strings, numbers and lists of strings.
+    /// Reads a file that contains a map without nesting. The values are strings, numbers and lists
+    /// of strings.
     private static func file(_ path: String) throws -> [String: ConfigValue] {
         let keys: Set = [
             "listen", "tlsCertificate", "tlsKey", "tlsClientCA", "data", "loginCodes",
@@ -161,7 +162,8 @@ struct Settings {
             guard keys.contains(key) else { throw Failure("\(path): unknown key \"\(key)\"") }
             switch value {
             case let text as String:
-                // A list with a single item may be written as the bare item.
+                // For keys whose value is a list, the file may contain a single item without a
+                // list.
                 let isList = ["listen", "tlsCertificate", "tlsKey", "countries"].contains(key)
                 let content: ConfigContent = isList ? .stringArray([text]) : .string(text)
                 values[key] = ConfigValue(content, isSecret: false)
@@ -190,7 +192,7 @@ struct Settings {
         }
     }
 
-    /// Reads YAML, of which JSON is a subset.
+    /// Reads YAML. JSON is a subset of YAML, so the file may also be JSON.
     private static func map(_ path: String) throws -> [String: Any] {
         guard let bytes = FileManager.default.contents(atPath: path) else {
             throw Failure("cannot read \(path)")

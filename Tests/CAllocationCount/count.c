@@ -1,4 +1,5 @@
-// Counts each thread's allocations: replaces glibc's allocation functions by counting wrappers.
+// Counts the allocations of each thread. Replaces the allocation functions of glibc with wrappers
+// that count.
 #include "CAllocationCount.h"
 
 #include <stdlib.h>

@@ -3,8 +3,8 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// However rarely the device pushes its composed changes, the tree is the same as when the user's
-/// steps are applied one by one.
+/// A device composes several steps of the user into one change before it pushes. The resulting tree
+/// must equal the tree that results if the steps are applied one by one.
 @Suite("Composed changes")
 struct CompositionOracleTests {
     private enum Action: CaseIterable {
@@ -53,7 +53,8 @@ struct CompositionOracleTests {
         )
     }
 
-    /// The device, and beside it the oracle: `tree`, whose keys are the UI keys of the rows.
+    /// The device and the oracle. The oracle is `tree`, the expected tree. Its keys are the UI keys
+    /// of the rows.
     private struct Play {
         private struct Node: Hashable {
             var type: EntityType
@@ -130,8 +131,8 @@ struct CompositionOracleTests {
             tree[key] = Node(type: type, parent: parent, fields: fields)
         }
 
-        /// Restores only leaves. Restoring a parent also restores children, but which ones depends
-        /// on whether the server has received the deletion.
+        /// Restores only leaves. If a parent is restored, some of its children are restored too.
+        /// Which children depends on whether the server has received the deletion.
         private mutating func restore(_ step: Step) throws {
             let leaves = deleted.filter { $0.node.type == .note }
             guard !leaves.isEmpty else { return }

@@ -1,6 +1,7 @@
 import Testing
 
-/// Devices that edit offline converge on the server's state, and no user's work is lost silently.
+/// Devices that edit offline finally have the same state as the server. No work of a user is lost
+/// silently.
 @Suite("Entities of several devices")
 struct ConvergenceTests {
     @Test("come together after offline edits, lost requests and replies, stale pages and restarts")

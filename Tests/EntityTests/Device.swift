@@ -2,15 +2,16 @@ import TambourClient
 import TambourMessenger
 import TambourProtocol
 
-/// A device: its entities, the database that follows them, and the pages and reply in flight.
+/// A simulated device: its entities, the database that follows their changes, and the pages and the
+/// reply that are still in flight.
 struct Device {
     let number: Int64
     private(set) var entities: LocalEntities
     private(set) var database: Database
-    /// Milliseconds by which the device's clock is ahead of the server's.
+    /// By how many milliseconds the device's clock is ahead of the server's clock.
     var skew: Int64
     private var cursor: Int64 = 0
-    /// The server's reply to a batch, still in flight; nil when there is none.
+    /// The server's reply to a batch while the reply is in flight; nil if no reply is in flight.
     private var reply: [EntityResult]?
     private var pages: [EntityServer.Page] = []
     private let schema: EntitySchema
@@ -35,7 +36,7 @@ struct Device {
         }
     }
 
-    /// Sends a batch. The reply stays in flight; there is no reply if the request is lost.
+    /// Sends a batch. The reply stays in flight. If the request is lost, there is no reply.
     ///
     /// - Returns: Whether there was anything to send.
     mutating func send(to server: inout EntityServer, isLost: Bool, now: Int64) -> Bool {
@@ -82,7 +83,7 @@ struct Device {
         if isHeld { pages.append(page) } else { take(page) }
     }
 
-    /// Receives a page that has been in flight for some time.
+    /// Receives one of the pages that are in flight. It may be outdated.
     mutating func receivePage(_ choice: Int) {
         guard !pages.isEmpty else { return }
         take(pages.remove(at: choice % pages.count))
@@ -107,7 +108,7 @@ struct Device {
     }
 }
 
-/// Tables that change only through row changes.
+/// The tables of a device. Only row changes that the entities report can change them.
 struct Database {
     private var entities: [EntityID: EntityRow] = [:]
     private var sent: [EntityID: LocalUpdate] = [:]

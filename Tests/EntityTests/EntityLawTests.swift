@@ -4,7 +4,7 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// Rules that every decision of the server obeys, even when the device lies or is broken.
+/// Rules that every decision of the server must obey, even if a device lies or is faulty.
 @Suite("Laws of entity decisions")
 struct EntityLawTests {
     private struct Question: CustomStringConvertible {
@@ -140,7 +140,7 @@ struct EntityLawTests {
         where operation.kind == .update && operation.fields[name] == nil {
             guard entity.fields[name] == value else { throw Fault("\(name) was not to change") }
         }
-        // The server must report the fields that the device cannot know.
+        // If the device cannot know the resulting fields, the server must report them.
         let guess = current.entity.fields.patched(with: operation.fields)
         if operation.kind == .update, !isSeen || entity.fields != guess {
             guard applied.entity != nil else { throw Fault("the device is not told the outcome") }

@@ -2,7 +2,8 @@ import TambourMessenger
 import TambourProtocol
 import TambourStore
 
-/// A minimal server around `EntityRules`: dictionaries, a commit clock and a table of replies.
+/// A minimal server that uses `EntityRules`. It consists of dictionaries, a commit clock and a
+/// table of replies.
 struct EntityServer {
     private(set) var entities: [EntityID: StoredEntity] = [:]
     /// Every string that an accepted operation has written.
@@ -67,7 +68,8 @@ struct EntityServer {
         }
     }
 
-    /// Simulates 91 days: the server forgets replies after 7 days and tombstones after 90.
+    /// Simulates that 91 days pass. The server forgets replies after 7 days, and tombstones after
+    /// 90 days.
     mutating func forgetTheOld() {
         replies = [:]
         for stored in entities.values where stored.entity.isDeleted {

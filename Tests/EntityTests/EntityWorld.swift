@@ -3,13 +3,13 @@ import TambourProtocol
 import TambourServer
 import TambourTesting
 
-/// One server and a few devices of one user, who edits on all devices, mostly offline.
+/// One server and several devices of one user. The user edits on all devices, mostly offline.
 ///
-/// `play` takes one step; after about one step in four, it checks the device. `comeTogether` brings
-/// all devices online and lets the user resolve conflicts. Afterwards all copies must be equal, and
-/// no text may be lost.
+/// `play` performs one step. After about one step in four, it also checks the device.
+/// `comeTogether` brings all devices online and lets the user resolve conflicts. After that, all
+/// copies must be equal, and no text may be lost.
 struct EntityWorld {
-    /// The parameters of a case apart from its steps.
+    /// The parameters of a test case that are not steps.
     struct Setting: CustomStringConvertible {
         var schema: Int
         var skews: [Int64]
@@ -23,8 +23,8 @@ struct EntityWorld {
     struct Step: CustomStringConvertible {
         var device: Int
         var action: Action
-        /// Selects the action's target: the candidate at this index, modulo the number of
-        /// candidates.
+        /// Selects the target of the action. The index of the target among the candidates is this
+        /// number modulo the number of candidates.
         var target: Int
         var detail: Int
 
@@ -58,17 +58,18 @@ struct EntityWorld {
     private var tokens: [String: Token] = [:]
     private var nextToken = 0
 
-    /// A text that the user wrote into a field whose contents must not be lost silently.
+    /// A text that the user has written into an entity whose policy forbids silent loss. Such a
+    /// text must not be lost.
     private struct Token {
         var device: Int
         var uiKey: Int64
         var field: String
-        /// Entities above the text, which the user deleted later. The text may be lost if one of
-        /// them stays deleted in the end.
+        /// The entities above the text that the user has deleted later. If one of them is still
+        /// deleted in the end, the text may be lost.
         var deletedAbove: Set<EntityID> = []
     }
 
-    /// How often each kind of conflict was resolved in each way.
+    /// The number of resolved conflicts, by the kind of conflict and the way of resolving it.
     private(set) var census: [String: Int] = [:]
 
     init(_ setting: Setting) {
@@ -135,7 +136,7 @@ struct EntityWorld {
         return (setting, steps)
     }
 
-    /// Every action, with frequent actions listed several times.
+    /// The actions to choose from. Actions that should be frequent are listed several times.
     private static let actions =
         Action.allCases
         + [.create, .create, .create, .update, .update, .update, .update, .delete]
@@ -170,8 +171,8 @@ struct EntityWorld {
             devices[index].restart()
         case .wait: now += Int64(step.detail % 10_000)
         }
-        // The database must follow every call. Checking after about one step in four finds the
-        // errors too, and is faster.
+        // The database must follow every call. It is enough to check this after about one step in
+        // four, which is faster.
         if step.detail % 4 == 0 { try check(devices[index]) }
     }
 
@@ -265,9 +266,9 @@ struct EntityWorld {
         }
         switch error {
         case nil:
-            // Where updates win, another device's update may bring the entity back without the
-            // texts below it. The end state then shows no deletion, so these texts are no longer
-            // watched.
+            // If updates win over deletions, an update from another device may restore the entity
+            // without the texts below it. The final state then contains no deletion that explains
+            // their loss, so the texts are no longer watched.
             let mayReturn = schema[entity.entity.type]?.deletion == .updateWins
             unwatch(on: index) { token, _ in
                 token.uiKey == entity.uiKey || mayReturn && gone.contains(token.uiKey)
@@ -297,7 +298,8 @@ struct EntityWorld {
             for (text, token) in tokens where token.device == index {
                 tokens[text]?.deletedAbove.remove(update.id)
             }
-        // The entity is below a deleted entity, or was already restored after the frozen deletion.
+        // These errors are expected if the entity is below a deleted entity, or was already
+        // restored after the frozen deletion.
         case .notFound, .notDeleted: break
         case .some(let error): throw Fault("restore: \(error)")
         }
@@ -393,7 +395,8 @@ struct EntityWorld {
         }
     }
 
-    /// After the choice "both", the copy contains the written texts, so it is watched instead.
+    /// After the choice "both", the copy of the entity contains the written texts. The texts are
+    /// then watched in the copy.
     private mutating func follow(_ written: Set<FieldValue>, on index: Int) {
         guard let copy = devices[index].entities.rows.entities.max(by: { $0.uiKey < $1.uiKey })
         else { return }
@@ -438,7 +441,8 @@ struct EntityWorld {
         }
     }
 
-    /// Brings all devices online and runs until no device has anything to push or resolve.
+    /// Brings all devices online. Repeats until no device has a change to push or a conflict to
+    /// resolve.
     mutating func comeTogether() throws {
         for index in devices.indices { devices[index].drop() }
         for _ in 0..<60 {
@@ -463,7 +467,7 @@ struct EntityWorld {
         throw Fault("they never come to an end")
     }
 
-    /// - Parameter isComplete: Whether the server still has everything that it ever accepted.
+    /// - Parameter isComplete: Whether the server still has all the data that it has ever accepted.
     func checkAgreement(isComplete: Bool = true) throws {
         let live = server.live
         let ids = Set(live.map(\.id))
@@ -518,7 +522,7 @@ struct EntityWorld {
         }
     }
 
-    /// - Returns: Whether there was anything to push.
+    /// - Returns: Whether the device had changes to push.
     private mutating func pushAll(from index: Int) throws -> Bool {
         for round in 0..<20 {
             guard devices[index].send(to: &server, isLost: false, now: now) else {

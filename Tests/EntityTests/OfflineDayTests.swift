@@ -2,10 +2,11 @@ import TambourClient
 import TambourProtocol
 import Testing
 
-/// Scenarios in which two devices were offline for a day, told step by step.
+/// Scenarios in which two devices were offline for a day. Each test performs the steps of one
+/// scenario.
 @Suite("Offline days")
 struct OfflineDayTests {
-    /// Two devices that both hold one account, one profile and one note.
+    /// A server and two devices. Both devices have the same account, profile and note.
     private struct Day {
         var server: EntityServer
         var a: Device
@@ -51,7 +52,7 @@ struct OfflineDayTests {
             self[keyPath: device].pull(from: server, isHeld: false)
         }
 
-        /// Pushes, then pulls, as a device does when it comes online.
+        /// Pushes and then pulls. A device does this when it comes online.
         mutating func comeOnline(_ device: WritableKeyPath<Day, Device>) throws {
             try push(device)
             pull(device)
@@ -132,7 +133,8 @@ struct OfflineDayTests {
         #expect(day.server.written.contains("edited"))
         try day.comeOnline(\.a)
         try day.comeOnline(\.b)
-        // The profile is unchanged since A saw it, so A's deletion applies and includes the note.
+        // The profile has not changed since A has seen it. A's deletion of the profile therefore
+        // applies, and includes the note.
         #expect(day.server.live.map(\.type) == [.account])
         for device in [day.a, day.b] {
             #expect(device.entities.conflicts.isEmpty)

@@ -2,14 +2,14 @@ import Foundation
 import TambourTesting
 import Testing
 
-/// The error that a random case found.
+/// An error that a test has found in a random case.
 struct Fault: Error, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = description }
 }
 
-/// Random cases of one property; each case depends only on its seed.
+/// Tests one property with random cases. Each case depends only on its seed.
 ///
 /// `TAMBOUR_SEED=17` plays only case 17, `TAMBOUR_SOAK=1` plays many more cases.
 enum RandomRun {
@@ -57,7 +57,8 @@ enum RandomRun {
         }
     }
 
-    /// Delta debugging: removes smaller and smaller pieces while the rest still fails.
+    /// Returns a short list of steps that still fails (delta debugging). Removes smaller and
+    /// smaller pieces, as long as the rest fails.
     private static func shortest<Step>(
         _ steps: [Step],
         fails: ([Step]) -> Bool

@@ -1,11 +1,13 @@
 import TambourProtocol
 
-/// Schemas with every combination of the policies of notes, profiles and deletions. The policy of
-/// preferences, and whether they are deleted with their profile, vary along.
+/// The schemas for the tests. They cover every combination of three policies: for notes, for
+/// profiles and for deletions. The policy of preferences varies too, and so does whether
+/// preferences are deleted with their profile.
 enum Schemas {
     struct Pair: Sendable {
         var title: String
-        /// Allows longer texts than the server's schema, as an older app would.
+        /// The schema of the devices. It allows longer texts than the server's schema, as the
+        /// schema of an older app may.
         var client: EntitySchema
         var server: EntitySchema
     }

@@ -25,7 +25,7 @@ struct Fuzz {
     }
 }
 
-/// Set once, before the first input.
+/// The target. It is set only once, before the first input.
 nonisolated(unsafe) private var chosen = FuzzTarget.frame
 
 private typealias Callback = @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt

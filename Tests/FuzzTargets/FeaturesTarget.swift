@@ -13,7 +13,8 @@ func fuzzFeatures(_ input: [UInt8]) {
     }
 }
 
-/// The same type as in `tambourd`; `FeatureFile.swift` is a symbolic link to the file there.
+/// The same type as in `tambourd`. `FeatureFile.swift` needs it, because it is a symbolic link to
+/// the file in `tambourd`.
 struct Failure: Error, CustomStringConvertible {
     let description: String
 

@@ -1,24 +1,25 @@
-/// Code that reads untrusted bytes, with the properties that must hold for every input.
+/// The code under test, which reads untrusted bytes, and the properties that must hold for every
+/// input.
 ///
-/// A target is a plain function, so tests can replay inputs without a fuzzer. A target that finds a
-/// violated property ends the process, because libFuzzer detects crashes.
+/// A target is a plain function, so tests can replay inputs without a fuzzer. If a property does
+/// not hold, the target ends the process, because libFuzzer detects crashes.
 package enum FuzzTarget: String, CaseIterable, Sendable {
-    /// A stream of frames, read whole and in pieces.
+    /// A stream of frames. The target reads it as a whole and in pieces.
     case frame
     /// An LZ4 block.
     case lz4
-    /// One MessagePack value, which is skipped, kept as bytes, and read.
+    /// One MessagePack value. The target skips it, keeps it as bytes, and reads it.
     case messagepack
-    /// Two bytes that select an opcode, then the payload of a request.
+    /// Two bytes that select an opcode, and then the payload of a request.
     case request
-    /// A line for the admin socket, which a small store answers.
+    /// A line for the admin socket. The target answers it with a small store.
     case admin
     /// A feature file.
     case features
     /// The file `digests` of a backup.
     case backup
-    /// A database file with changed bytes. Each patch has four bytes: three for the position, one
-    /// for the value.
+    /// Changes to the bytes of a database file. Each change has four bytes: three for the position
+    /// and one for the value.
     case store
 
     /// Runs one input through the target.

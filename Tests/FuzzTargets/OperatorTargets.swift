@@ -5,8 +5,8 @@ import TambourSQL
 import TambourServer
 import TambourStore
 
-/// Checks that a parsed admin line, written as words again, parses to the same request, and that a
-/// store answers the request.
+/// Parses an admin line, writes the request as words again, and checks that these words parse to
+/// the same request. Also checks that a store answers the request.
 struct AdminFixture {
     static let shared = AdminFixture()
 
@@ -33,7 +33,8 @@ struct AdminFixture {
         try? service.run(request) { _ in }
     }
 
-    /// Returns whether the request only reads. A write would change the store for the next input.
+    /// Returns whether the request only reads. A request that writes would change the store for the
+    /// next input.
     private func isHarmless(_ request: AdminService.Request) -> Bool {
         switch request {
         case .users, .user, .chats, .chat, .sessions, .session, .export, .stats, .reports, .clock:
@@ -43,7 +44,8 @@ struct AdminFixture {
     }
 }
 
-/// Checks that a parsed digest list of a backup, written out, parses to the same list.
+/// Parses the digest list of a backup, writes it as text again, and checks that this text parses to
+/// the same list.
 func fuzzManifest(_ input: [UInt8]) {
     guard let text = String(validating: input, as: UTF8.self),
         let manifest = Backup.Manifest(text)
@@ -54,8 +56,8 @@ func fuzzManifest(_ input: [UInt8]) {
     _ = (manifest.count, manifest.rows)
 }
 
-/// Changes bytes of a store file. All code that reads a whole store must either read the file or
-/// refuse it with an error.
+/// Changes bytes of a store file. All code that reads a whole store must then either read the file
+/// or throw an error.
 struct StoreFixture {
     static let shared = StoreFixture()
 
@@ -88,7 +90,7 @@ struct StoreFixture {
         try? look()
     }
 
-    /// Reads the file as `restore`, `admin check` and a server start do.
+    /// Reads the file in the same ways as `restore`, `admin check` and the start of a server.
     private func look() throws {
         let connection = try SQLiteConnection(path: path, mode: .readWrite)
         _ = try StoreDigest.tables(of: connection)

@@ -1,8 +1,8 @@
 import TambourFraming
 import TambourProtocol
 
-/// Checks that frames do not depend on where the stream is cut, and that no payload inflates beyond
-/// its limit.
+/// Checks that the decoder returns the same frames, wherever the stream is cut into pieces. Also
+/// checks that no payload inflates beyond its limit.
 func fuzzFrames(_ input: [UInt8]) {
     guard let first = input.first else { return }
     let isStranger = first & 1 == 0
@@ -24,13 +24,13 @@ func fuzzFrames(_ input: [UInt8]) {
 }
 
 private enum FrameEvent: Equatable {
-    /// A frame and its payload; a nil payload means that the decoder refused it.
+    /// A frame and its payload. The payload is nil if the decoder has refused it.
     case frame(PacketHeader, [UInt8]?)
     case refused(String)
 }
 
-/// Returns the frames and errors of a stream that arrives in pieces; each piece ends at one of
-/// `cuts`.
+/// Returns the frames and errors of a stream that arrives in pieces. Each piece ends at a position
+/// in `cuts`.
 private func frames(of stream: [UInt8], cuts: [Int], _ decoder: FrameDecoder) -> [FrameEvent] {
     var events: [FrameEvent] = []
     var consumed = 0
@@ -57,8 +57,8 @@ private func frames(of stream: [UInt8], cuts: [Int], _ decoder: FrameDecoder) ->
     return events
 }
 
-/// Checks that a block inflates within the limit, and that compressing and inflating its content
-/// gives the same bytes.
+/// Checks that a block does not inflate beyond the limit. Also compresses the content, inflates it
+/// again, and checks that the bytes are the same.
 func fuzzLZ4(_ input: [UInt8]) {
     let limit = Limits.standard.maxInflatedBytes
     guard let bytes = try? input.withUnsafeBytes({ try LZ4.decompress($0, limit: limit) }) else {
@@ -70,8 +70,9 @@ func fuzzLZ4(_ input: [UInt8]) {
     guard again == bytes else { broken("compressed bytes come back as others") }
 }
 
-/// Checks that `skip` accepts every value that `AnyValue` keeps, and that kept bytes equal the
-/// input. A decoded message must survive encoding and decoding.
+/// Checks that `skip` accepts every value that `AnyValue` accepts, and that `AnyValue` keeps the
+/// bytes of the input unchanged. A message that decodes must be the same after encoding and
+/// decoding.
 func fuzzMessagePack(_ input: [UInt8]) {
     let small = Limits.narrow
     for limits in [Limits.standard, small] {
@@ -109,8 +110,8 @@ func fuzzMessagePack(_ input: [UInt8]) {
     }
 }
 
-/// Checks that a decoded request survives encoding and decoding: the second encoding equals the
-/// first.
+/// Decodes a request, encodes it, decodes the result and encodes it again. Checks that both
+/// encodings are equal.
 func fuzzRequest(_ input: [UInt8]) {
     guard input.count >= 2 else { return }
     // Map the two bytes to a served opcode, because most numbers are not served.
@@ -126,12 +127,14 @@ func fuzzRequest(_ input: [UInt8]) {
     check(content)
 }
 
-/// Encodes, decodes, and encodes again.
+/// Encodes the value, decodes the result, and encodes it again. Checks that both encodings are
+/// equal.
 private func check<Value: WireValue>(_ value: Value) {
     let bytes = encode(value)
     let again: Value
     do throws(PayloadError) {
-        // Defaults that the sender omitted may exceed a limit on the whole payload, but never a
+        // Uses wide limits on the whole payload. The first encoding contains the default values
+        // that the sender has omitted, and may therefore exceed such a limit. It cannot exceed a
         // limit on a field.
         again = try read(bytes, .wide) { r throws(PayloadError) in try Value.read(from: &r) }
     } catch {
@@ -145,8 +148,8 @@ private func check<Value: WireValue>(_ value: Value) {
     }
 }
 
-/// Returns initial buffer sizes smaller than these bytes, so that the buffer grows each time at a
-/// different position.
+/// Returns sizes for the initial buffer, all smaller than the size of `bytes`. With each size, the
+/// buffer grows at different positions.
 private func capacities(for bytes: [UInt8]) -> StrideTo<Int> {
     let step = max(1, bytes.count / 8)
     let first = Int(bytes.reduce(0 as UInt32) { $0 &* 31 &+ UInt32($1) }) % step
@@ -194,8 +197,8 @@ extension Limits {
 extension Opcode {
     /// The opcodes that a client may send.
     static let served: [Opcode] = (0...UInt16.max).map(Opcode.init(rawValue:)).filter {
-        // Zero bytes decode as an empty map. A thrown error means a missing field; nil means that
-        // the opcode is not served.
+        // An empty payload decodes as an empty map. If decoding throws, the opcode is served but a
+        // field is missing. If it returns nil, the opcode is not served.
         do throws(PayloadError) {
             return try ClientRequest.decode($0, [], limits: .standard) != nil
         } catch {

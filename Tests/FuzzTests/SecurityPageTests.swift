@@ -3,7 +3,7 @@ import Testing
 
 @testable import tambour_spec
 
-/// Checks that every limit and test that `docs/security.md` names exists.
+/// Checks that the limits and tests that `docs/security.md` names exist.
 @Suite("The page about security")
 struct SecurityPageTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent()

@@ -1,9 +1,11 @@
-// Shows the thread sanitizer the contended path of Swift's Mutex.
+// Makes the contended path of Swift's Mutex visible to the thread sanitizer.
 //
-// On Linux that path lives in libswiftSynchronization.so, which is not instrumented: the sanitizer
-// sees a lock taken under contention as no lock at all and reports every such critical section as a
-// race. Preloaded by `make tsan`, these two functions stand in front of the library's and say what
-// happened; the uncontended path is inlined into our own, instrumented code.
+// On Linux this path is in libswiftSynchronization.so, which is not instrumented. So the sanitizer
+// does not see a lock that is taken under contention, and reports a race in the critical section.
+//
+// `make tsan` preloads the two functions below. They call the library's functions and report each
+// lock and unlock to the sanitizer. The uncontended path is inlined into our own code, which is
+// instrumented.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@ import Testing
 /// The cores of client and server, with everything between them, in one thread and driven by one
 /// seed.
 ///
-/// `TAMBOUR_SEED` plays one seed, `TAMBOUR_RUNS` sets how many seeds to play from there;
-/// `TAMBOUR_SOAK=1` plays 10,000.
+/// `TAMBOUR_SEED` plays this one seed. With `TAMBOUR_RUNS`, the tests play this number of seeds
+/// instead, beginning with the same seed. `TAMBOUR_SOAK=1` plays 10,000 seeds.
 @Suite("a simulated messenger", .serialized)
 struct SimulationTests {
     private static let environment = ProcessInfo.processInfo.environment
@@ -18,7 +18,8 @@ struct SimulationTests {
     private static let isLong = environment["TAMBOUR_SOAK"] == "1"
     private static let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
     private static let runs = environment["TAMBOUR_RUNS"].flatMap { Int($0) }
-    /// For a mutant only the detection matters, so the run stops early and shrinks nothing.
+    /// Whether the tests run against a mutant. Only its detection matters, so the run stops at the
+    /// first failure and does not shrink the plan.
     private static let isMutant = environment["TAMBOUR_MUTANT"] != nil
 
     @Test("the same seed gives the same events", arguments: replayed)
@@ -85,7 +86,7 @@ struct SimulationTests {
         var seeds = 0
     }
 
-    /// Plays the seeds in parallel, one thread a processor, until too many have failed.
+    /// Plays the seeds in parallel, one thread per processor, until too many have failed.
     private static func play(_ seeds: [UInt64]) -> Results {
         let results = Mutex(Results())
         let next = Atomic<Int>(0)

@@ -10,8 +10,8 @@ import Testing
 
 /// Backups that are taken while users write, then restored and compared.
 ///
-/// The short form takes three backups under four writers; `TAMBOUR_SOAK=1` takes twelve under
-/// eight.
+/// The short form takes three backups while four users write. With `TAMBOUR_SOAK=1`, the test takes
+/// twelve backups while eight users write.
 @Suite("A backup taken under load", .serialized)
 struct BackupTests {
     private static let isSoak = ProcessInfo.processInfo.environment["TAMBOUR_SOAK"] == "1"
@@ -23,7 +23,7 @@ struct BackupTests {
             let crowd = try Crowd(server, count: writers)
             try await crowd.write {
                 for number in 1...backups {
-                    // Each backup contains more messages than the previous one.
+                    // Wait, so that each backup contains more messages than the previous one.
                     try await crowd.wait(for: number * 50 * writers)
                     try await Self.backUp(server, crowd, number)
                 }

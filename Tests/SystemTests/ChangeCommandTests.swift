@@ -3,7 +3,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// The commands of `tambour` that change messages and groups, and the queue of such changes.
+/// The commands of `tambour` that change messages and groups, and the queue of these changes.
 @Suite("The command line of changes")
 struct ChangeCommandTests {
     private func withWorld(_ body: (MessageWorld) async throws -> Void) async throws {

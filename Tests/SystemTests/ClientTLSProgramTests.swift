@@ -7,7 +7,7 @@
     /// `tambour` and `tambourd` with TLS, as people use them.
     @Suite("tambour with TLS")
     struct ClientTLSProgramTests {
-        /// The address of a server with TLS, without a scheme, and an account of it.
+        /// A server with TLS, and the token of an account on it.
         private struct Door {
             let authority: TestAuthority
             let port: String
@@ -72,7 +72,7 @@
                 #expect(server.lines == ["\(door.address)\town authorities"])
                 let system = try await account.run(["server", "--ca", "system"])
                 #expect(system.lines == ["\(door.address)\tsystem"])
-                // A command that waits says why.
+                // A command that waits prints the reason.
                 let stuck = try account.start(["chats", "--sync"])
                 #expect(await stuck.errors(contain: "is not trusted"), "\(stuck.errors)")
                 stuck.signal(SIGKILL)
@@ -85,7 +85,7 @@
             try await serving { door in
                 let account = TambourAccount(directory: door.directory, name: "alice")
                 let certificate = door.authority.pair("server").certificate
-                // As docs/terminal.md shows it.
+                // Run the command that docs/terminal.md shows.
                 let digest = try ChildProcess.run(
                     URL(filePath: "/bin/sh"),
                     [

@@ -120,8 +120,8 @@ struct CodeProgramTests {
         try await scene.wait("it does not run") { scene.numbers.count == 1 }
         var taken = 1
         var refusal: Text = ""
-        // The server hands a code to a program only after it has answered the request, so it may
-        // accept a few more requests.
+        // The server first answers a request and then hands the code to a program. So it may accept
+        // a few more requests before it refuses one.
         while refusal.isEmpty, taken < 40 {
             refusal = try scene.errors(of: 1)[0]
             if refusal.isEmpty { taken += 1 }

@@ -500,7 +500,7 @@ struct CommandLineTests {
         #expect(try await admin("export", user, "--out", file).status == 0)
         let written = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
         #expect(written.map(String.init).filter(Self.isNoAudit) == offline[6])
-        // An export through the running server is an action of an administrator.
+        // The running server logs an export as an action of an administrator.
         #expect(written.contains { !Self.isNoAudit(String($0)) })
         let attributes = try FileManager.default.attributesOfItem(atPath: file)
         #expect((attributes[.posixPermissions] as? Int) == 0o600)
@@ -527,8 +527,8 @@ struct CommandLineTests {
         let place = try Place()
         let path = place.url.appendingPathComponent("pipe").path
         #expect(mkfifo(path, 0o600) == 0)
-        // Open the pipe for reading and writing, so that neither opening it nor a writer's end
-        // blocks.
+        // Open the pipe for reading and writing. Then `open` does not wait for a writer, and the
+        // pipe stays open when a writer ends.
         let pipe = open(path, O_RDWR | O_CLOEXEC)
         defer { close(pipe) }
         let program = try place.program(

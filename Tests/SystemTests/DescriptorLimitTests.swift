@@ -14,7 +14,7 @@ struct DescriptorLimitTests {
     }
 
     /// Connects strangers one after another. A reply shows that the server has accepted the earlier
-    /// ones.
+    /// connections.
     private func arrive(_ count: Int, at address: String) throws -> [WireClient] {
         try (1...count).map { number in
             let stranger = try WireClient(address: address)

@@ -320,8 +320,8 @@ private final class Victim {
 
     var peakResidentBytes: Int { server.peakResidentBytes }
 
-    /// Waits until `count` connections were closed as slow readers, while other clients keep
-    /// talking.
+    /// Waits until the server has closed `count` connections as slow readers. Meanwhile other
+    /// clients keep sending messages.
     func waitForSlowReaders(_ count: Int) throws {
         let admin = AdminClient(dataDirectory: server.dataDirectory)
         let name = "tambour_slow_readers_closed_total "
@@ -365,7 +365,8 @@ private final class Victim {
         return false
     }
 
-    /// Sanitizers delay the release of freed memory, so the memory bound does not apply under them.
+    /// Whether the tests run under a sanitizer. Sanitizers delay the release of freed memory, so
+    /// the memory bound then does not apply.
     static let runsUnderSanitizer =
         dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 }

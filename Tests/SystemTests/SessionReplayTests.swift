@@ -3,8 +3,8 @@ import TambourTesting
 import Testing
 
 /// Replays what clients of every release sent to the server of their time, and expects the same
-/// replies and pushes from the present server. `Sessions/replay.py` defines which count as the
-/// same.
+/// replies and pushes from the present server. `Sessions/replay.py` defines which replies and
+/// pushes count as the same.
 @Suite(
     "Clients of earlier releases",
     // Each test runs a Python process and a server.
@@ -34,7 +34,7 @@ struct SessionReplayTests {
         #expect(!releases.isEmpty)
         #expect(Set(Recording.all.map(\.release)) == Set(releases), "a release without recordings")
 
-        // Simulate a second release: the test must find its recordings and those of the first.
+        // Simulate a second release: the test must find the recordings of both releases.
         let copy = FileManager.default.temporaryDirectory.appending(
             path: "tambour-released-\(UUID())"
         )

@@ -24,7 +24,7 @@ struct MessagePartsTests {
         #expect(Self.texts("aa bb\ncc dd ee", limit: 10) == ["aa bb", "cc dd ee"])
         #expect(Self.texts("aa bb cc", limit: 6) == ["aa bb", "cc"])
         #expect(Self.texts("a bbbbbbbbbbbb", limit: 6) == ["a", "bbbbbb", "bbbbbb"])
-        // The function does not cut at a paragraph that would leave a small part.
+        // The function does not cut at the end of a paragraph if the cut would leave a small part.
         #expect(Self.texts("a\n\nbb cc dd ee ff", limit: 14) == ["a\n\nbb cc dd ee", "ff"])
     }
 

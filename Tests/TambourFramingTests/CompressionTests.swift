@@ -38,8 +38,8 @@ struct CompressionTests {
         #expect(try header(longer, .classic).flags == 0)
         #expect(try header(longer, .large).flags > 0)
 
-        // Random bytes at the front do not shrink, so their number sets the factor. It passes 32 in
-        // this range.
+        // Random bytes at the front do not shrink, so their number sets the factor. The factor
+        // passes 32 in this range.
         var factors: Set<Int> = []
         for noise in stride(from: 2300, through: 3000, by: 20) {
             var random = SeededGenerator(seed: 3)

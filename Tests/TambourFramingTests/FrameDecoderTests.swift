@@ -114,7 +114,7 @@ struct FrameDecoderTests {
     func hard(bytes: String, expected: FrameError) {
         var reader = StreamReader()
         #expect(throws: expected) { try reader.receive(hex(bytes)) }
-        // A bad frame after good ones is refused too, but the good ones are still delivered.
+        // A bad frame after good frames is refused, too. The good frames are still delivered.
         var later = StreamReader()
         #expect(throws: expected) { try later.receive(Self.stream + hex(bytes)) }
         #expect(later.packets == Self.packets)

@@ -472,8 +472,8 @@ struct ConnectionTests {
     @Test("closed after a flush waits for a peer for as long as it reads some")
     func closeAfterFlushOfSlowReader() throws {
         try withLane { lane in
-            // Longer than any pause of a busy machine, which must not look like a pause of the
-            // peer.
+            // This time is longer than any pause of a busy machine. Otherwise the machine's pause
+            // would look like a pause of the peer.
             let patience = Duration.seconds(2)
             let script = Script()
             script.onOpened = { connection in
@@ -557,8 +557,9 @@ struct ConnectionTests {
                     script.onOpened = { held.connection = $0 }
                     script.onReceived = { _, bytes in
                         received.add(index)
-                        // The connection that is served first closes all, even those of the same
-                        // batch. The kernel then reuses the numbers of their descriptors.
+                        // The connection that is served first closes all connections, even
+                        // connections of the same batch. The kernel then reuses the numbers of the
+                        // closed descriptors.
                         for other in all { other.connection?.close(.local("first")) }
                         for _ in all { reused.add(dup(spare.descriptor)) }
                         return bytes.count

@@ -6,11 +6,11 @@ import Testing
 
 @testable import TambourNet
 
-/// While a test holds the lane, it sends everything, so the ready connections and their order do
-/// not depend on the machine.
+/// A test sends all bytes while it holds the lane. So the ready connections and their order do not
+/// depend on the machine.
 @Suite("a turn")
 struct TurnTests {
-    /// Returns a script that handles one frame per turn and logs the name for each.
+    /// Returns a script that handles one frame per turn and logs `name` for each frame.
     ///
     /// - Parameter onTurn: Called for each handled frame, before its turn ends.
     private func slowScript(
@@ -80,8 +80,8 @@ struct TurnTests {
                 try otherPeer.send(frame([2]))
             }
             #expect(try otherPeer.receive(5) == frame([2]))
-            // Before the other connection, the busy one gets at most one turn: the turn in the
-            // round that reads its bytes.
+            // The busy connection gets at most one turn before the other connection: the turn in
+            // the round that reads its bytes.
             let before = try #require(log.all.firstIndex(of: "other"))
             #expect(before <= 1)
             busyPeer.endOutput()

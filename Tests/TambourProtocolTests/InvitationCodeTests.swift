@@ -7,7 +7,7 @@ struct InvitationCodeTests {
     func description() {
         #expect("\(InvitationCode([UInt8](repeating: 0, count: 10)))" == "0000-0000-0000-0000")
         #expect("\(InvitationCode([UInt8](repeating: 255, count: 10)))" == "ZZZZ-ZZZZ-ZZZZ-ZZZZ")
-        // The groups of five bits are 1 to 8, twice.
+        // The bits form groups of five. The values of the groups are 1 to 8, twice.
         let bytes: [UInt8] = [0x08, 0x86, 0x42, 0x98, 0xE8, 0x08, 0x86, 0x42, 0x98, 0xE8]
         #expect("\(InvitationCode(bytes))" == "1234-5678-1234-5678")
     }

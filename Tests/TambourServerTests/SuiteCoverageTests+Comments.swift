@@ -5,7 +5,8 @@ import TambourTesting
 import Testing
 
 extension SuiteCoverageTests {
-    /// Plays the requests that name a post, with an existing post and with a missing one.
+    /// Plays the requests that name a post. Plays each with an existing post and with a missing
+    /// post.
     func comments(
         _ tour: Tour,
         _ server: TestServer,

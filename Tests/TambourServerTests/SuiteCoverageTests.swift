@@ -6,11 +6,11 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// Sends one server everything that the specification declares. Finds declared results that never
-/// occur, and undeclared results that do.
+/// Sends everything that the specification declares to one server. Finds declared results that
+/// never occur, and results that occur without being declared.
 @Suite("The tour of the specification")
 struct SuiteCoverageTests {
-    /// The result of a request: an opcode and an error, nil for success.
+    /// The result of a request: its opcode and its error. The error is nil if the request succeeds.
     struct Sight: Hashable, CustomStringConvertible {
         let opcode: Opcode
         let code: RequestError.Code?
@@ -20,7 +20,7 @@ struct SuiteCoverageTests {
         }
     }
 
-    /// Declared results that the tour cannot produce, with the reason.
+    /// Declared results that the tour cannot produce. Each value is the reason.
     private static let knownGaps: [Sight: String] = [
         Sight(opcode: .chatJoin, code: .notAllowed):
             "needs a group that is full; its own suite has one",
@@ -36,7 +36,7 @@ struct SuiteCoverageTests {
         Sight(opcode: .login, code: .loginBlocked): "blocking ends the sessions with their tokens",
     ]
 
-    /// Errors of any opcode that the tour cannot produce, with the reason.
+    /// Errors that the tour cannot produce for any opcode. Each value is the reason.
     private static let commonGaps: [RequestError.Code: String] = [
         .internalError: "needs a store that fails; the engine's own tests have one",
         .overloaded: "needs passwords in a queue; TwoFactorTests has one",
@@ -242,8 +242,8 @@ struct SuiteCoverageTests {
         try tour.play(alice, ContactInfoByPhoneRequest(phone: "1"))
         try tour.play(alice, .notifMessage, NotifMessageRequest().encoded())
         try tour.play(alice, MsgDeliveryRequest())
-        // Alice gets this push, because Carol's presence changes after Alice has begun to watch
-        // her.
+        // Alice watches Carol's presence because of their dialog. So she gets this push when the
+        // presence changes.
         let carol = try server.signUp("Carol")
         try carol.send("hi", to: carol.dialog(with: alice), cid: 1)
         try carol.call(PingRequest(interactive: false))
@@ -601,7 +601,8 @@ struct SuiteCoverageTests {
         let reply = try server.enterCode(phone: pia.phone, on: client)
         let third = try #require(reply.passwordChallenge).trackID
         try restore(third, nil)
-        // A block by an administrator would void the challenge, so set the block in the store.
+        // If an administrator blocked the account, the challenge would become invalid. So set the
+        // block in the store.
         try server.run { [user = pia.userID] in try $0.setBlocked(true, user) }
         try restore(third, nil)
         try answer(third, "secret")

@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// Numbers from packets, from the store and from administrators must never be operands of an
+/// Tests that numbers from packets, from the store and from administrators are never operands of an
 /// operator that can trap.
 ///
 /// docs/decisions/0019-checked-arithmetic.md has the reasons.
 @Suite("Arithmetic on numbers from outside, in the sources")
 struct ArithmeticTests {
-    /// The targets that handle such numbers.
+    /// The targets that handle numbers from outside.
     private static let targets = [
         "TambourProtocol", "TambourEvents", "TambourFraming", "TambourStore", "TambourMessenger",
 
@@ -18,9 +18,10 @@ struct ArithmeticTests {
         try SourceFile.all(of: targets)
     }
 
-    /// A permitted line that would otherwise violate a rule.
+    /// A permitted line that would violate a rule without this exception.
     struct Exception: Sendable {
-        /// A file or the beginning of its path below `Sources`; empty for any file.
+        /// A file or the beginning of its path below `Sources`; empty if the exception applies to
+        /// any file.
         let path: String
         /// A text that the line contains.
         let code: String
@@ -33,7 +34,8 @@ struct ArithmeticTests {
         }
     }
 
-    /// Narrowing initializers without a label, and the reason why they cannot trap.
+    /// The lines that may call a narrowing initializer without a label. Each exception gives the
+    /// reason why the call cannot trap.
     private static let narrowings: [Exception] = [
         Exception("", "SOCK_", "a constant of the system"),
         Exception("", "MSG_", "a constant of the system"),
@@ -176,7 +178,8 @@ struct ArithmeticTests {
         try expect(Arithmetic.trapsOtherwise, except: [])
     }
 
-    /// Expects no line for which `isWrong` is true, and no unused exception.
+    /// Expects that `isWrong` is false for each line without an exception, and that each exception
+    /// is needed.
     private func expect(_ isWrong: (String) -> Bool, except exceptions: [Exception]) throws {
         var used = Set<Int>()
         for file in try Self.files.get() {
@@ -239,9 +242,9 @@ struct ArithmeticTests {
     }
 }
 
-/// Recognizes operations in a line of code from its text alone.
+/// Recognizes arithmetic and calls in one line of code from the line's text alone.
 ///
-/// The parser is written by hand, because regular expressions over all lines would take minutes.
+/// The parser uses no regular expressions, because they would take minutes for all lines.
 enum Arithmetic {
     private static let operators: Set<String> = [
         "+", "-", "*", "/", "%", "+=", "-=", "*=", "/=", "%=",
@@ -261,7 +264,7 @@ enum Arithmetic {
             guard operators.contains(words[index]), index > 0, index + 1 < words.count,
                 let last = words[index - 1].last
             else { return false }
-            // Skip the concatenation of strings, and signs.
+            // Skip signs and the concatenation of strings.
             return !"\",(=".contains(last) && words[index + 1].first != "\""
         }
     }
@@ -270,7 +273,7 @@ enum Arithmetic {
         calls(in: line).contains { name, rest in
             if labels.contains(where: { rest.hasPrefix($0) }) { return false }
             guard name == "Int64" else { return narrow.contains(name) }
-            // `Int64` can trap only on a floating-point argument.
+            // `Int64(…)` can trap only if the argument is a floating-point number.
             let argument = rest.prefix { $0 != ")" }
             return argument.contains("/ .") || argument.contains("timeInterval")
         }
@@ -303,8 +306,8 @@ enum Arithmetic {
         line.utf8.split(separator: UInt8(ascii: " ")).compactMap { String($0) }
     }
 
-    /// Returns the calls in a line, with the text after each opening bracket. Omits initializers of
-    /// qualified names.
+    /// Returns the calls in a line, with the text after each opening bracket. An initializer keeps
+    /// its whole name, so a call of `A.Int` is not a call of `Int`.
     private static func calls(in line: String) -> [(name: String, rest: Substring)] {
         let utf8 = line.utf8
         var calls: [(name: String, rest: Substring)] = []
@@ -322,18 +325,19 @@ enum Arithmetic {
             if !isName { start = utf8.index(after: index) }
         }
         return calls.map { call in
-            // Match a method by its own name, but an initializer by its whole name.
+            // For a method, match only the last part of the name. For an initializer, match the
+            // whole name.
             let method = call.name.split(separator: ".").last.map(String.init) ?? ""
             return narrow.contains(method) ? call : (method, call.rest)
         }
     }
 }
 
-/// A Swift file with its code.
+/// A Swift file and its lines of code.
 struct SourceFile {
     let target: String
     let path: String
-    /// The code without comments.
+    /// The lines of code, without comments and without texts of several lines.
     let code: [(number: Int, text: String)]
 
     func imports(_ module: String) -> Bool {
@@ -363,11 +367,12 @@ struct SourceFile {
             .enumerated()
         {
             let words = line.drop { $0 == " " }
-            // Texts of several lines are SQL and help, not code.
+            // Skip texts of several lines. They contain SQL and help, not Swift code.
             defer { if line.hasSuffix("\"\"\"") || words.hasPrefix("\"\"\"") { isText.toggle() } }
             guard !isText, !words.hasPrefix("//") else { continue }
             if let last = code.last, last.text.hasSuffix("(") {
-                // Join the first argument with the line of its call.
+                // A call may continue in the next line. Join its first argument with the line of
+                // the call.
                 code[code.count - 1].text += words
             } else {
                 code.append((index + 1, String(line)))

@@ -2,7 +2,8 @@ import Testing
 
 @testable import tambour_spec
 
-/// The bounds that the check computes from types and limits, and the mistakes that it refuses.
+/// Tests the bounds that the check computes from types and limits, and the mistakes that the check
+/// refuses.
 @Suite("Check of bounds")
 struct BoundsCheckTests {
     typealias Mistake = SpecificationCheckTests.Mistake
@@ -97,7 +98,7 @@ struct BoundsCheckTests {
 
     // MARK: Mistakes
 
-    /// Returns a mistake in a field of a payload.
+    /// Returns a mistake in one field of a payload.
     private static func field(
         _ name: String,
         _ opcode: String,
@@ -126,7 +127,7 @@ struct BoundsCheckTests {
         }
     }
 
-    /// Returns a type of nested lists.
+    /// Returns a type: lists within lists, to this depth.
     private static func lists(_ depth: Int, of type: WireType) -> WireType {
         (0..<depth).reduce(type) { type, _ in .list(type) }
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import tambour_spec
 
-/// Every request must have a cost.
+/// Tests that every request must declare a cost.
 @Suite("Check of costs")
 struct CostCheckTests {
     typealias Mistake = SpecificationCheckTests.Mistake

@@ -6,7 +6,7 @@ import Testing
 
 @testable import tambour_spec
 
-/// The output of `tambour-spec decode`.
+/// Tests the output of `tambour-spec decode`.
 @Suite("Packets as text")
 struct DecodeTests {
     private static func decode(
@@ -36,7 +36,7 @@ struct DecodeTests {
         try decode(try bytes(hex))
     }
 
-    /// - Parameter piece: The number of characters to read at once.
+    /// - Parameter piece: The number of characters that the reader gets at once.
     private static func bytes(_ text: String, inPiecesOf piece: Int = 1_000_000) throws(HexText
         .Failure)
         -> [UInt8]
@@ -146,7 +146,7 @@ struct DecodeTests {
         }
     }
 
-    /// Returns every scalar of a value as the output must show it.
+    /// Returns each scalar of a value in the form that the output must have.
     private static func scalars(_ node: WireNode?) -> [String] {
         switch node {
         case .map(let pairs)?: pairs.flatMap { scalars($0.value) }
@@ -168,8 +168,8 @@ struct DecodeTests {
         for specimen in specimens {
             let problem = try #require(specimen.problem)
             let (lines, failures) = try Self.decode(specimen.packet)
-            // The output names the field by its line, so it omits the path; a missing field has no
-            // line.
+            // The output shows a problem in the line of its field, so it omits the path. A missing
+            // field has no line, so search the failures, too.
             let reason =
                 problem.hasPrefix("/") ? String(problem.drop { $0 != " " }.dropFirst()) : problem
             let told = lines + failures.map(\.reason)
@@ -198,7 +198,8 @@ struct DecodeTests {
             }
         }
         #expect(shown > 20)
-        // The opcode is known but not served, so nothing is known of its payload.
+        // The server does not serve this known opcode, so the specification says nothing about its
+        // payload.
         let payload = WireEncoder.encode(
             .map([
                 .init(key: .string("token"), value: .string("tell nobody")),
@@ -359,7 +360,7 @@ struct DecodeTests {
     func pieces() throws {
         let specimens = try Specimen.all(in: Repository.specification())
         let packets = specimens.map(\.packet).filter { $0.count < 200 }
-        // The last packet is cut short.
+        // Cut the last packet short.
         let bytes = packets.flatMap { $0 } + specimens[0].packet.dropLast()
         let whole = try Self.decode(bytes)
         for piece in [1, 7, 10, 64] {
@@ -380,7 +381,7 @@ struct DecodeTests {
             line: { _ in },
             failure: { _ in told += 1 }
         )
-        // Use an unknown compression, so that the decoder does not parse megabytes.
+        // Use an unknown compression. The decoder then does not parse the megabytes of the payload.
         let length = [16, 8, 0].map { UInt8(truncatingIfNeeded: limit >> $0) }
         let longest: [UInt8] =
             [10, 0, 0, 1, 0, 64, 255] + length + Array(repeating: 0, count: limit)
@@ -391,7 +392,7 @@ struct DecodeTests {
             }
             #expect(told == count && stream.held.isEmpty)
         }
-        // The decoder does not wait for bytes after an invalid header.
+        // After an invalid header, the decoder does not wait for more bytes.
         stream.take([9] + Array(repeating: 0, count: 9))
         #expect(told == 17 && stream.isOver)
         stream.take(longest)
@@ -522,8 +523,8 @@ struct DecodeTests {
         ] as [(String, [String], [UInt8])] {
             let pipe = folder.file(name).path
             try #require(mkfifo(pipe, 0o600) == 0)
-            // Opening the pipe for both reading and writing does not wait for a reader. The program
-            // sees no end of the input before this test closes the pipe.
+            // Open the pipe for both reading and writing, so that opening does not wait for a
+            // reader. The program sees the end of its input only after this test closes the pipe.
             let end = open(pipe, O_RDWR | O_CLOEXEC)
             try #require(end >= 0)
             let decoder = try ChildProcess(
@@ -540,8 +541,8 @@ struct DecodeTests {
         }
     }
 
-    /// Limits the memory, because a decoder that reads to the end would exhaust the machine's
-    /// memory.
+    /// Limits the memory of the program. A decoder that reads to the end of the input would use up
+    /// the machine's memory.
     @Test("end the program where they are none, however much follows", arguments: ["--raw", "-"])
     func endless(from: String) throws {
         let program = try #require(Tool.built("tambour-spec"))

@@ -3,13 +3,13 @@ import Testing
 
 @testable import tambour_spec
 
-/// The repository that the tests were built from.
+/// The repository from which the tests were built.
 enum Repository {
     static let root = URL(filePath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// The specification in `protocol-spec/`, read once.
+    /// Returns the specification in `protocol-spec/`. Reads it only once.
     static func specification() throws -> Specification {
         try #require(loaded.problems.isEmpty, "\(loaded.problems)")
         return loaded.specification

@@ -3,8 +3,8 @@ import Testing
 
 @testable import tambour_spec
 
-/// Tests the specified bounds of requests on the generated readers. The tests cover each field by
-/// itself, so they also cover fields added later.
+/// Tests the bounds that the specification gives requests, with the generated readers. Takes all
+/// fields from the specification, and so also tests fields that are added later.
 @Suite("Bounds of requests")
 struct RequestBoundsTests {
     private let samples: RequestSamples
@@ -16,8 +16,8 @@ struct RequestBoundsTests {
         model = PayloadModel(specification: specification)
     }
 
-    /// Returns the reader's refusal of a request; nil when it accepts the request. The schema's own
-    /// reader must agree.
+    /// Returns the generated reader's refusal of a request; nil if it accepts the request. Expects
+    /// the same result from the schema's own reader.
     private func refusal(ofRequest request: WireNode, at site: RequestSamples.Site) throws
         -> String?
     {
@@ -48,8 +48,8 @@ struct RequestBoundsTests {
         try #require(samples.specification.limit(named: name)?.value)
     }
 
-    /// Wraps a value in one item of each list and map of a field's type, and returns it with its
-    /// path.
+    /// Puts a value into one item of each list and map that a field's type contains. Returns the
+    /// result, and the path to the value in it.
     private func wrapped(_ value: WireNode, in type: WireType) -> (value: WireNode, path: String) {
         switch type {
         case .list(let inner):
@@ -119,7 +119,7 @@ struct RequestBoundsTests {
         for site in samples.sites()
         where Shape(site.field.type).leaf == .any && site.field.anyCheck == .reader {
             let most = try limit(try #require(site.field.limitBytes, "\(site)"))
-            // A string of 256 bytes or more has a header of three bytes.
+            // The header of a string has three bytes if the string has 256 bytes or more.
             let header = most - 2 < 256 ? 2 : 3
             for (length, excess) in [(most - header, 0), (most - header + 1, 1)] {
                 let text = WireNode.string(String(repeating: "a", count: length))
@@ -132,7 +132,7 @@ struct RequestBoundsTests {
 
     // MARK: Lists and maps
 
-    /// Returns a container with `count` different items or entries.
+    /// Returns a container with `count` items or entries, which differ where possible.
     private func filled(_ type: WireType, _ count: Int) -> WireNode {
         switch type {
         case .list(let item):
@@ -158,7 +158,7 @@ struct RequestBoundsTests {
             var outer: [WireType] = []
             for name in site.field.limitItems {
                 let most = try limit(name)
-                // A frame has no room for more items than this.
+                // A frame has no room for more items than 20,000.
                 guard most <= 20_000 else { continue }
                 let container = outer.reduce(filled(type, most + 1)) { value, outer in
                     if case .list = outer { return .array([value]) }

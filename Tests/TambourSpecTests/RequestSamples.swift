@@ -1,11 +1,12 @@
 @testable import tambour_spec
 
-/// The smallest requests that contain one field, made from the specification.
+/// Builds the smallest requests that contain one given field, from the specification.
 struct RequestSamples {
-    /// A field that a client can send, at any depth.
+    /// A field that a client can send at any depth of a request.
     struct Site: Sendable, CustomStringConvertible {
         let opcode: OpcodeEntry
-        /// The keys from the top; `0` for the first item of a list.
+        /// The keys from the top of the request to the field. `0` stands for the first item of a
+        /// list.
         let steps: [String]
         let owner: StructType
         let field: Field
@@ -16,7 +17,7 @@ struct RequestSamples {
 
     let specification: Specification
 
-    /// Returns every field of every request. A recursive struct is entered once.
+    /// Returns every field of every request. Enters a recursive struct only once.
     func sites() -> [Site] {
         specification.families.flatMap(\.opcodes).flatMap { opcode in
             opcode.request.map { sites(in: $0, of: opcode, at: [], inside: []) } ?? []
@@ -42,12 +43,14 @@ struct RequestSamples {
         }
     }
 
-    /// Returns the request that contains `value` at a site and otherwise only required fields.
+    /// Returns a request that contains `value` at a site. All other fields in it are required
+    /// fields.
     func request(with value: WireNode, at site: Site) -> WireNode? {
         site.opcode.request.flatMap { holding(value, at: site.steps[...], in: $0) }
     }
 
-    /// - Returns: A struct with its required fields, and `value` below the steps.
+    /// - Returns: A struct with its required fields, and with `value` at the place that the steps
+    ///   lead to.
     private func holding(
         _ value: WireNode,
         at steps: ArraySlice<String>,

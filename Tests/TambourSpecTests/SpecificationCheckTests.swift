@@ -11,7 +11,7 @@ struct SpecificationCheckTests {
         #expect(problems.isEmpty, "\(problems.map(\.description).joined(separator: "\n"))")
     }
 
-    /// A possible mistake in the specification, and the check's expected message.
+    /// A possible mistake in the specification, and the message that the check must give.
     struct Mistake: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let expected: String
@@ -90,7 +90,7 @@ struct SpecificationCheckTests {
             }
         }
 
-        /// Returns a mistake in the first example of a role.
+        /// Returns a mistake in an opcode's first example with this role.
         static func example(
             _ name: String,
             of opcode: String,

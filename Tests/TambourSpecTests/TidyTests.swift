@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// Rules that no compiler checks: permitted imports, forbidden constructs in libraries, required
-/// markers.
+/// Tests rules that no compiler checks: which imports are permitted, which constructs libraries
+/// must not contain, and which markers files need.
 @Suite("Tidiness of the sources")
 struct TidyTests {
-    /// The permitted imports: modules of lower layers, and foreign modules by target.
+    /// The imports that each target may have: modules of lower layers, and foreign modules.
     ///
-    /// Imports point down only: only programs import the third layer, and only the targets named
-    /// here import a foreign library.
+    /// A module imports only modules of lower layers. Only programs import the third layer. Only
+    /// the targets that the table names import a foreign library.
     private static let arrows: [String: Set<String>] = [
         // Layer 1: ground.
         "TambourProtocol": ["Glibc", "Darwin"],
@@ -39,7 +39,7 @@ struct TidyTests {
             "Dispatch", "Foundation", "GRDB", "Glibc", "Synchronization",
         ],
         "TerminalKit": ["CQRencode", "CWidth", "Dispatch", "Glibc"],
-        // Programs. `TambourServer` is the part of tambourd that tests start in their own process.
+        // Programs. `TambourServer` is the part of tambourd that tests run in their own process.
         "TambourServer": [
             "TambourGateway", "TambourMessenger", "TambourNet", "TambourProtocol", "TambourSQL",
             "TambourStore", "TambourTLS",
@@ -56,13 +56,13 @@ struct TidyTests {
             "ArgumentParser", "Dispatch", "Foundation", "Glibc", "Synchronization",
         ],
         "tambour-spec": ["ArgumentParser", "Crypto", "Foundation", "Yams"],
-        // Only for tests; never linked into a product.
+        // Only tests use this target. No product contains it.
         "TambourTesting": [
             "TambourEvents", "TambourFraming", "TambourGateway", "TambourMessenger", "TambourNet",
             "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore", "TambourTLS",
             "Dispatch", "Foundation", "Glibc", "Darwin", "Logging", "Synchronization",
         ],
-        // Benchmarks; not shipped.
+        // Benchmarks. No product contains them.
         "tambour-bench": [
             "TambourEvents", "TambourFraming", "TambourNet", "TambourProtocol", "TambourQueues",
             "TambourSQL", "TambourStore", "TambourTLS", "TambourTesting",
@@ -71,8 +71,8 @@ struct TidyTests {
         ],
     ]
 
-    /// Targets on the hot path, which must not import Foundation: creating a `Data` costs more than
-    /// handling a frame.
+    /// Targets on the hot path. They must not import Foundation, because creating a `Data` costs
+    /// more than handling a frame.
     private static let withoutFoundation = [
         "TambourProtocol", "TambourEvents", "TambourFraming", "TambourQueues", "TambourNet",
         "TambourTLS", "TambourSQL", "TambourStore", "TambourMessenger", "TambourGateway",
@@ -140,7 +140,7 @@ struct TidyTests {
                 #expect(allowed.contains(module), "\(source.path):\(number + 1): \(line)")
             }
         }
-        // The table must not name a removed target.
+        // Expect that the table names no target that has been removed.
         #expect(Set(Self.arrows.keys) == Set(sources.map(\.target)))
     }
 
@@ -220,7 +220,7 @@ struct TidyTests {
         for source in sources {
             for (number, line) in source.lines.enumerated() {
                 let place = "\(source.path):\(number + 1): \(line)"
-                // Without this import, no file can call the database.
+                // No file can call the database without this import.
                 #expect(Self.module(importedBy: line) != "GRDB", "\(place)")
                 let isComment = line.drop { $0 == " " }.hasPrefix("//")
                 #expect(isComment || !line.contains(statement), "\(place)")
@@ -291,9 +291,10 @@ struct TidyTests {
     func lengths() throws {
         let sources = try Self.sources(under: "Sources") + Self.sources(under: "bench")
         for source in sources where !source.path.contains("/Generated/") {
-            // Every request passes through this class, so it must stay short; its parts are values.
+            // Every request passes through this class, so it must stay short. Move its parts into
+            // values.
             let most = source.path == "Sources/TambourGateway/Session.swift" ? 350 : 600
-            // The last line ends with a newline, which adds an empty element.
+            // The file ends with a newline, so the last element is empty. Do not count it.
             let count = source.lines.count - 1
             #expect(count <= most, "\(source.path) has \(count) lines: split it by subject")
         }

@@ -4,13 +4,13 @@ import Testing
 
 @testable import tambour_spec
 
-/// Gives fields wrong types and sizes, removes them, and repeats them. The error must name the
-/// field.
+/// Gives fields wrong types and sizes, removes fields, and repeats fields. The error must name the
+/// mutated field.
 @Suite("Mutations of example requests")
 struct TypedMutationTests {
-    /// A place in a payload that contains a field, or could contain it.
+    /// A place in a payload where a field is, or where an absent field could be.
     private struct Site {
-        /// Keys and indexes from the top.
+        /// The keys and indexes from the top of the payload.
         var steps: [Step]
         var field: Field
         var type: WireType
@@ -55,7 +55,8 @@ struct TypedMutationTests {
                 let sites = sites(of: request.value, as: request.type, at: [], in: specification)
                 let site = sites[Int.random(in: sites.indices, using: &random)]
                 var mutations = mutations(of: site, in: specification)
-                // Few fields have a closed set of values, so every 25th seed mutates only those.
+                // Few fields have a closed set of values. So every 25th seed tries only mutations
+                // with an unknown value.
                 if seed.isMultiple(of: 25) { mutations.removeAll { $0.name != "unknown value" } }
                 if let mutation = mutations.randomElement(using: &random) {
                     found = (site, mutation)

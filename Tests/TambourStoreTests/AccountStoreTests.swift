@@ -189,7 +189,7 @@ struct AccountStoreTests {
         )
         #expect(try store.read { try $0.account(user) }?.seen == 9000)
 
-        // An older time must not replace the account's last online time.
+        // An older time must not replace the time at which the account was last online.
         try store.batch { try $0.setSeen(8000, user: user, session: ids[0]) }
         #expect(try store.read { try $0.account(user) }?.seen == 9000)
         #expect(try store.read { try $0.session(ids[0]) }?.lastSeen == 8000)
@@ -316,12 +316,12 @@ struct AccountStoreTests {
             #expect(try snapshot.loginCodes(address: "c", since: 0) == 0)
         }
 
-        // A used code still counts towards the hourly limit.
+        // A used code still counts towards the limit per hour.
         try store.batch { try $0.spendLoginCode(tokenHash: hash(1)) }
         #expect(try store.read { try $0.loginCode(tokenHash: hash(1)) }?.expires == 0)
         #expect(try store.read { try $0.loginCodes(phone: 11, since: 0) } == 2)
 
-        // The next request deletes codes that are too old to count.
+        // The next request deletes the codes that are too old to count towards the limit.
         try store.batch { tx in
             try tx.createLoginCode(
                 tokenHash: hash(4),
@@ -358,5 +358,5 @@ struct AccountStoreTests {
     }
 }
 
-/// The error that a test throws to roll its batch back.
+/// A test throws this error to roll back its batch.
 struct Failure: Error {}

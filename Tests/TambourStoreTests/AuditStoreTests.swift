@@ -53,7 +53,8 @@ struct AuditStoreTests {
         #expect(signIns == (15..<20).map { "session \($0)" })
         #expect(kept.filter { $0.kind == .refused }.map(\.user) == Array(users.suffix(5)))
 
-        // A lower limit applies from the next entry on, and ids are not reused after a restart.
+        // A lower limit applies as soon as the store writes the next entry. After a restart, the
+        // store does not reuse ids.
         try store.reopen(limits: ["maxAuditRows": 2])
         try store.batch { try $0.record(.signIn, about: users[0]) }
         let fewer = try entries(store)

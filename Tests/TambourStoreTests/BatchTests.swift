@@ -20,7 +20,7 @@ struct BatchTests {
         return counts
     }
 
-    /// Writes rows into each of these tables in one batch.
+    /// Writes rows into each of the tables that `rows` counts, in one batch.
     private func everything(_ tx: WriteTransaction, _ store: TestStore) throws -> [ChatKey] {
         let users = try (1...3).map {
             try tx.createAccount(phone: $0, firstName: "\($0)", lastName: nil)
@@ -66,7 +66,7 @@ struct BatchTests {
         }
         #expect(try rows(store) == before)
 
-        // The same batch succeeds afterwards, without events of the lost batch.
+        // The same batch then succeeds. It contains no events of the lost batch.
         let again = try everything(store.writer.begin(.at(6000)), store)
         #expect(try store.writer.commit().isEmpty)
         #expect(again[0] == keys[0])
@@ -149,7 +149,8 @@ struct BatchTests {
         let sql = store.writer.connection.sql
         let other = try store.database.connect()
 
-        // The write-back fails half-way: it has written the messages, but cannot write the members.
+        // The write-back fails half-way. It has already written the messages, but cannot write the
+        // members.
         try other.execute("ALTER TABLE member RENAME TO gone")
         #expect(throws: (any Error).self) {
             try store.batch { tx in try store.send("b", from: users[0], to: users[1], in: tx) }

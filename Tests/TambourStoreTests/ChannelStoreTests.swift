@@ -29,7 +29,7 @@ struct ChannelStoreTests {
         return try statement.step() ? statement.int(0) : -1
     }
 
-    /// Creates a channel that the first of `users` owns and whose members are all of `users`.
+    /// Creates a channel. The first of `users` owns it, and all of `users` are its members.
     private func channel(_ users: [UserID], in store: TestStore) throws -> ChatKey {
         try store.batch { tx in
             let chat = try tx.createGroup(
@@ -55,7 +55,7 @@ struct ChannelStoreTests {
         var written: [Int64] = []
         for size in sizes {
             let channel = try channel(Array(users.prefix(size)), in: store)
-            // Measure two posts, because the first one after the creation might touch other rows.
+            // Measure two posts, because the first post after the creation might write other rows.
             for _ in 0..<2 {
                 try store.batch { tx in
                     let chat = try #require(try tx.group(channel, for: users[0]))

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Pages of chats")
 struct ChatPageTests {
-    /// `TAMBOUR_SEED=17` plays only number 17.
+    /// The seeds of the plays. `TAMBOUR_SEED=17` plays only seed 17.
     private static var seeds: [UInt64] {
         let seed = ProcessInfo.processInfo.environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
         return seed.map { [$0] } ?? Array(1...12)

@@ -42,13 +42,13 @@ struct ChatPurgeTests {
         while isBusy, steps < 200 {
             let before = store.writer.connection.sql.rowsStepped
             isBusy = try store.batch { try $0.purgeMessages(limit: 10) != nil }
-            // A step reads few rows, however many are left.
+            // Each step reads only a few rows, however many rows are left.
             #expect(store.writer.connection.sql.rowsStepped - before < 40)
             steps += 1
             if steps % 7 == 0 { try store.reopen() }
             if steps == 30 { #expect(store.writer.mayHavePurges) }
         }
-        // About 200 words and 201 messages go, ten in each step.
+        // The purge removes about 200 words and 201 messages, ten in each step.
         #expect((35...60).contains(steps))
         #expect(try count("message", "\(shown) \(gone.rawValue)") == 0)
         #expect(try count("message", "chat = \(gone.rawValue) AND length(text) > 0") == 0)
@@ -95,7 +95,8 @@ struct ChatPurgeTests {
             #expect(try #require(part.last) < #require(removed.first))
             removed = part + removed
         }
-        // Clear again while the first clearing runs: each message is removed exactly once.
+        // Clear the chat again before the first clearing has ended. The store must remove each
+        // message exactly once.
         try send(20)
         removed += try clear()
         try store.reopen()
@@ -107,7 +108,7 @@ struct ChatPurgeTests {
         }
         #expect(steps < 130)
         #expect(Set(removed).count == removed.count)
-        // The group's creation event belongs to nobody, so it is not removed.
+        // No user owns the group's creation event, so the store does not remove it.
         #expect(removed.count == (isOfTwo ? 813 : 1_221))
         let left = try store.numbers(of: "word", in: key, for: users[0])
         #expect(left.count == (isOfTwo ? 427 : 20))

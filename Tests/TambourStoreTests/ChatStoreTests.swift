@@ -52,7 +52,7 @@ struct ChatStoreTests {
     func sameXor(engine: SQLEngine) throws {
         let store = try TestStore(engine)
         let users = try store.users(7)
-        // 1 xor 2, 4 xor 7 and 5 xor 6 are all 3.
+        // The three dialogs have the same id for the xor: 1 xor 2, 4 xor 7 and 5 xor 6 are all 3.
         for (low, high) in [(1, 2), (4, 7), (5, 6)] {
             try store.send(Text("\(low) to \(high)"), from: users[low - 1], to: users[high - 1])
         }
@@ -162,7 +162,7 @@ struct ChatStoreTests {
             #expect(chat.newMessages == 0)
         }
 
-        // Reading affects one member only.
+        // A new read mark affects only the member who has read the message.
         try store.batch { tx in
             let chat = try #require(try tx.group(key, for: users[0]))
             try tx.setRead(message.id.timeMs, of: users[0], in: chat)
@@ -295,8 +295,8 @@ struct ChatStoreTests {
     func pages(engine: SQLEngine, limit: Int) throws {
         let store = try TestStore(engine)
         let users = try store.users(13)
-        // From new to old: one chat with its own time, then five, two and three chats that each
-        // share a millisecond, and an empty chat.
+        // From the newest to the oldest: one chat with a time of its own, then groups of five, two
+        // and three chats, and one empty chat. The chats of a group share a millisecond.
         let activity: [Int64] = [900, 800, 800, 800, 800, 800, 700, 700, 600, 600, 600, 500]
         for (index, time) in activity.enumerated().reversed() where index < activity.count - 1 {
             try store.send("x", from: users[0], to: users[index + 1], at: time)
@@ -381,7 +381,7 @@ struct ChatStoreTests {
         #expect(try contacts(of: 2, since: since) == [])
         #expect(try contacts(of: 3, since: 0) == [])
 
-        // A later message does not restore the old clock.
+        // A later message must not set the clock of the contact back.
         try store.send("c", from: users[1], to: users[0])
         #expect(try contacts(of: 0, since: since) == [users[1]])
         #expect(try contacts(of: 0, since: 0) == [users[1], users[2]])
@@ -426,8 +426,8 @@ struct ChatStoreTests {
         #expect(try partners(2) == [:])
         #expect(try partners(3) == [users[3]: 4000])
         #expect(try partners(99) == [users[1]: 0, users[2]: 0, users[3]: 4000])
-        // The batches are a second apart, so the dialog with user 1 changed exactly five seconds
-        // ago.
+        // There is a second between two batches. So the dialog with user 1 changed exactly five
+        // seconds ago.
         #expect(try partners(99, since: store.now - 5_000) == [users[2]: 0, users[3]: 4000])
         #expect(try partners(99, since: store.now) == [:])
     }
@@ -446,7 +446,8 @@ struct ChatStoreTests {
                 times.append(time)
             }
         }
-        // The author has read all three messages; the other members have read one, two and three.
+        // The author has read all three messages. The other three members have read one, two and
+        // three messages.
         #expect(try store.read { try $0.readerCounts(inBig: key, notBelow: times) } == [4, 3, 2])
         let last = Array(times[2...])
         #expect(try store.read { try $0.readerCounts(inBig: key, notBelow: last) } == [2])

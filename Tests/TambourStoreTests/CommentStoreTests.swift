@@ -21,7 +21,8 @@ struct CommentStoreTests {
     private func post() throws -> MessageID {
         try store.batch { tx in
             let chat = try #require(try tx.group(channel, for: users[0]))
-            // The creation event takes no comments, so send it first.
+            // Users cannot comment on the channel's creation event. So send this event before the
+            // post.
             if chat.head.number == 0 { try store.send("made", from: users[0], to: chat, in: tx) }
             return try store.send("post", from: users[0], to: chat, in: tx).id
         }

@@ -111,7 +111,8 @@ struct EntityStoreTests {
         }
     }
 
-    /// Cuts the stored fields of two entities short, so that any attempt to read them fails.
+    /// The test cuts off the end of the stored fields of two entities. Any attempt to read these
+    /// fields then fails.
     @Test("behind the room of a page are not looked into", arguments: SQLEngine.available)
     func room(engine: SQLEngine) throws {
         let store = try TestStore(engine)

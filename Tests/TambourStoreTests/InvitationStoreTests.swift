@@ -56,7 +56,7 @@ struct InvitationStoreTests {
         }
         let end = store.now + Self.day
         let id = try invite(until: end)
-        // The second invitation only extends the first one.
+        // The second invitation only extends the first invitation.
         #expect(try invite(until: end + Self.day) == id)
         let known = try #require(try store.read { try $0.invitation(phone: 11) })
         #expect(known.expires == end + Self.day && known.maxUses == 1 && !known.hasCode)
@@ -68,7 +68,7 @@ struct InvitationStoreTests {
         #expect(try store.read { try $0.invitation(phone: 11) } == nil)
         #expect(try store.read { try $0.invitation(id) }?.uses == 1)
         #expect(try store.read { try $0.invitationUse(by: user) }?.invitation == id)
-        // The store invites even a phone with an account; only the admin command refuses this.
+        // The store even invites a phone that has an account. Only the admin command refuses this.
         #expect(try invite(until: end) != id)
         #expect(try store.problems() == [])
     }

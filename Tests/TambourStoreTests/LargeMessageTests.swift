@@ -88,7 +88,7 @@ struct LargeMessageTests {
             let formatting = message.elements?.stored
             #expect(formatting?.allSatisfy { $0.attributes == nil } ?? true)
             if part == .attributes { #expect(formatting?.count == 12) }
-            // A text that is too long by itself is not cut.
+            // The store does not cut a text, even if the text alone is too long.
             if part != .text { #expect(message.wireSizeEstimate <= Self.limit + 200) }
         }
         if part == .attaches {
@@ -100,7 +100,7 @@ struct LargeMessageTests {
             #expect(carried.text == "carried")
             #expect(carried.elements?.stored?.count == 12)
         }
-        // The stored record keeps everything that was sent.
+        // The stored record still contains everything that the sender sent.
         let stored = try #require(try store.read { try $0.record(first.id, in: key) })
         #expect(stored.elements == first.elements)
         #expect(stored.attaches == first.attaches)

@@ -22,8 +22,8 @@ struct MeetingStoreTests {
         }
     }
 
-    /// Creates groups of only this user, so that the other user is in fewer chats. The user leaves
-    /// two of the groups.
+    /// Creates groups in which this user is the only member. The user leaves two of them. The other
+    /// user is then in fewer chats.
     private func fill(_ user: UserID, in store: TestStore) throws {
         let groups = try (0..<6).map { _ in try store.group([user]) }
         for group in groups.prefix(2) { try leave(user, group, in: store) }

@@ -91,8 +91,8 @@ struct MemberStoreTests {
             let changed = try store.read { try $0.changedViews(for: user, since: before) }
             #expect(changed.map(\.isBig) == [true], "\(user)")
         }
-        // The group's rows record that it has become big, so it stays big after a restart. From
-        // then on, changes move only the group's own clock.
+        // The rows of the group record that the group has become big. So the group stays big after
+        // a restart. From then on, a change writes only the clock of the group.
         try store.reopen(limits: ["fanOutMembers": 3])
         let grown = store.now
         try store.batch { tx in

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Messages are appended, changed, found and paged")
 struct MessageStoreTests {
-    /// Creates a store with three users and the dialog of the first two.
+    /// Creates a store with three users and a dialog between the first two.
     private func dialog(
         _ engine: SQLEngine,
         limits: [String: Int] = [:]
@@ -67,8 +67,8 @@ struct MessageStoreTests {
     @Test("texts of every Unicode plane come back byte for byte", arguments: SQLEngine.available)
     func everyPlane(engine: SQLEngine) throws {
         let (store, users, _) = try dialog(engine)
-        // The first and last characters of all seventeen planes, and texts that may trouble an
-        // engine.
+        // The first and last characters of all seventeen planes, and texts that may cause errors in
+        // an engine.
         var texts: [Text] = (UInt32(0)...16).map { plane in
             let scalars = [0x0001, 0x00E9, 0x20AC, 0xD7FF, 0xE000, 0xFFFD, 0xFFFF].compactMap {
                 Unicode.Scalar(plane << 16 | $0)
@@ -121,7 +121,7 @@ struct MessageStoreTests {
             #expect((account.firstName, account.lastName) == ("A\0a", "\0"))
             let found = try #require(try snapshot.session(session))
             #expect((found.client, found.info) == ("c\0", "\0i"))
-            // Installations that differ only after the zero byte are different devices.
+            // If two installation names differ only after a zero byte, they are different devices.
             let devices = try [[1], [2], [3]].map { try snapshot.session(tokenHash: $0)?.deviceID }
             #expect(devices == [DeviceID(1), DeviceID(2), DeviceID(1)])
             #expect(try snapshot.view(group, for: user)?.title == "\0t")
@@ -197,8 +197,8 @@ struct MessageStoreTests {
             record.text = "4th"
             record.elements = Packed([Element(type: "STRONG")])
             let edited = try tx.edit(old, to: record, in: chat)
-            // The edit's time is not before the message's, although a burst makes message times run
-            // ahead of the clock.
+            // The server gives the last messages of a burst times that are ahead of the clock. The
+            // time of an edit must not be before the time of its message.
             #expect(fourth.id.timeMs > tx.ct)
             #expect((edited.status, edited.updated) == (.edited, fourth.id.timeMs))
             #expect(try tx.record(fourth.id, in: chat)?.text == "4th")
@@ -206,7 +206,7 @@ struct MessageStoreTests {
             try tx.remove([first], in: chat)
             #expect(try tx.message(first.id, in: chat, visibleTo: users[1]) == nil)
             #expect(try tx.record(first.id, in: chat)?.status == .removed)
-            // The reply loses its link to the removed message.
+            // The answered message is removed, so the reply loses its link.
             #expect(try tx.message(reply, in: chat).link == nil)
 
             try tx.hide([third.id], in: chat, for: users[1])
@@ -400,7 +400,8 @@ struct MessageStoreTests {
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
             let content = MessageContent(cid: 7000, text: "once")
             let sent = try tx.append(content, to: chat, from: users[0], on: DeviceID(5)).record
-            // Another message with a smaller id waits in a chat that sorts earlier.
+            // Send another message with a smaller id. It waits to be written, in a chat that sorts
+            // before this chat.
             try store.send(
                 "x",
                 from: users[0],
@@ -415,7 +416,7 @@ struct MessageStoreTests {
         try store.batch { try expectations(sent, $0) }
         #expect(other != sent.chat)
 
-        // A removed message is still found.
+        // The writer also finds the cid of a removed message.
         try store.batch { tx in
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
             try tx.remove([sent], in: chat)
@@ -468,8 +469,8 @@ struct MessageStoreTests {
 
     // MARK: - History
 
-    /// Creates twelve messages a second apart; the 4th is removed for all, the 8th is hidden from
-    /// the second user.
+    /// Creates twelve messages, one each second. Then removes the 4th message for all users, and
+    /// hides the 8th message from the second user.
     private func history(
         _ engine: SQLEngine
     ) throws -> (store: TestStore, users: [UserID], key: ChatKey, sent: [MessageRecord]) {
@@ -514,16 +515,16 @@ struct MessageStoreTests {
         }
         func time(_ number: Int) -> Int64 { sent[number - 1].id.timeMs }
 
-        // The message at the millisecond of the pivot belongs to the older side.
+        // The pivot is a time. A message with exactly this time belongs to the older side.
         #expect(try page(0, from: time(6), 3, 0) == ([3, 5, 6], true))
         #expect(try page(0, from: time(6) - 1, 3, 0) == ([2, 3, 5], true))
         #expect(try page(0, from: time(6), 0, 3) == ([7, 8, 9], true))
         #expect(try page(0, from: time(6), 2, 2) == ([5, 6, 7, 8], true))
         #expect(try page(1, from: time(9), 3, 1) == ([6, 7, 9, 10], true))
-        // No messages are left on either side.
+        // No more messages are left on either side.
         #expect(try page(0, from: time(6), 5, 6) == ([1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12], false))
         #expect(try page(1, from: time(6), 5, 6) == ([1, 2, 3, 5, 6, 7, 9, 10, 11, 12], false))
-        // An exactly full page does not set `more`.
+        // If a page contains exactly the rest of the messages, `more` is false.
         #expect(try page(0, from: time(3), 3, 0) == ([1, 2, 3], false))
         #expect(try page(0, from: time(3), 2, 0) == ([2, 3], true))
         // Pages at the ends of the history.
@@ -533,7 +534,7 @@ struct MessageStoreTests {
         #expect(try page(0, from: .min, 0, 1) == ([1], true))
         #expect(try page(0, from: time(4), 1, 0) == ([3], true))
         #expect(try page(0, from: time(6), 0, 0) == ([], false))
-        // Both bounds are inclusive.
+        // The messages at both bounds belong to the page.
         #expect(
             try page(0, from: time(6), 9, 9, earliest: time(3)) == (
                 [3, 5, 6, 7, 8, 9, 10, 11, 12], false
@@ -607,7 +608,7 @@ struct MessageStoreTests {
         #expect(try page(2, 4) == (ids(2...5), true))
         #expect(try page(0, 8) == (ids(4...7), false))
         #expect(try page(1, 2) == (ids(3...5), true))
-        // A page contains at least one message, even one that is too long.
+        // A page contains at least one message, even if the message is too long for a reply.
         try store.reopen(limits: ["maxReplyBytes": 100])
         #expect(try page(4, 0) == (ids(3...3), true))
     }
@@ -620,7 +621,8 @@ struct MessageStoreTests {
         let sent = try (1...6).map { number in
             try store.send(Text("\(number)"), from: users[0], to: users[1])
         }
-        /// Returns the unread count as the engine computes it, and as a reader does.
+        /// Returns the number of unread messages twice: as the writer computes it, and as a reader
+        /// computes it.
         func unread(_ user: Int) throws -> [Int64] {
             let written = try store.batch { tx in
                 let chat = try #require(try tx.chat(of: users[0], and: users[1]))
@@ -639,12 +641,13 @@ struct MessageStoreTests {
 
         #expect(try unread(0) == [0, 0])
         #expect(try unread(1) == [6, 6])
-        // Removed and hidden messages do not count; a message that is both is subtracted once.
+        // Removed messages and hidden messages do not count. A message that is both removed and
+        // hidden is subtracted only once.
         try change { try $0.remove([sent[5]], in: $1) }
         #expect(try unread(1) == [5, 5])
         try change { try $0.hide([sent[4].id, sent[5].id], in: $1, for: users[1]) }
         #expect(try unread(1) == [4, 4])
-        // Marks move up and down, and need not name a message.
+        // A read mark can move up and down. It may be a time at which there is no message.
         try change { try $0.setRead(sent[1].id.timeMs + 1, of: users[1], in: $1) }
         #expect(try unread(1) == [2, 2])
         try change { try $0.setRead(sent[0].id.timeMs, of: users[1], in: $1) }
@@ -655,7 +658,7 @@ struct MessageStoreTests {
         #expect(try unread(1) == [0, 0])
         try change { try $0.setRead(0, of: users[1], in: $1) }
         #expect(try unread(1) == [4, 4])
-        // Writing a message marks the chat as read.
+        // A user who writes a message marks the chat as read.
         try store.send("7", from: users[1], to: users[0])
         #expect(try unread(1) == [0, 0])
         #expect(try unread(0) == [1, 1])
@@ -690,7 +693,7 @@ struct MessageStoreTests {
         )
         #expect(try changed(0, since: since) && changed(1, since: since))
 
-        // Setting the same mark again changes nothing.
+        // If the same mark is set again, nothing changes.
         let again = store.now
         try mark(sent.id.timeMs)
         #expect(try !changed(0, since: again) && !changed(1, since: again))
@@ -718,7 +721,7 @@ struct MessageStoreTests {
                 _ = try tx.settingsChanged(of: account, privacy: privacy)
             }
         }
-        /// - Returns: For each user, whether the chat has changed.
+        /// - Returns: For each of the two users, whether the chat has changed.
         func change(_ body: (WriteTransaction, ChatState) throws -> Void) throws -> [Bool] {
             let since = store.now
             try store.batch { tx in
@@ -734,7 +737,8 @@ struct MessageStoreTests {
         func lower(_ time: Int64) throws -> [Bool] {
             try change { try $0.lowerRead(to: time, of: users[1], in: $1) }
         }
-        /// Returns the second user's mark as the first user sees it, and as the second user does.
+        /// Returns the second user's read mark twice: as the first user sees it, and as the second
+        /// user sees it.
         func marks() throws -> [Int64] {
             try users[0...1].map { user in
                 try store.read { snapshot in
@@ -752,24 +756,24 @@ struct MessageStoreTests {
         #expect(try lower(times[0] - 1) == [false, true])
         #expect(try marks() == [times[0], times[0] - 1])
         #expect(try raise(times[1]) == [false, true])
-        // Clearing the chat for oneself marks it as read.
+        // A user who clears the chat for themselves also marks it as read.
         #expect(try change { try $0.clear($1, upTo: sent[1].id, for: users[1]) } == [false, true])
         #expect(try raise(times[2]) == [false, true])
         #expect(try marks() == [times[0], times[2]])
 
-        // Showing the marks again reveals no earlier mark. A mark that is set afterwards reveals
-        // only itself.
+        // The second user shows their marks again. The first user still does not see the hidden
+        // marks. A mark that is set from now on is visible.
         try show(true)
         #expect(try marks() == [times[0], times[2]])
         #expect(try raise(times[1]) == [true, false])
         #expect(try marks() == [times[1], times[2]])
         #expect(try raise(times[1]) == [false, false])
         #expect(try lower(times[1] - 1) == [false, true])
-        // Messages that the reader has cleared stay read.
+        // Messages that the reader has cleared always count as read.
         #expect(try marks() == [times[1], times[1]])
         try store.reopen()
         #expect(try marks() == [times[1], times[1]])
-        // Messages that others saw as read stay read.
+        // If other users have seen that a message is read, it stays read for them.
         #expect(try raise(times[2]) == [true, true])
         #expect(try lower(times[1]) == [false, true])
         #expect(try marks() == [times[2], times[1]])

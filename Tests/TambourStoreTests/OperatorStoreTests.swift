@@ -6,7 +6,7 @@ import Testing
 
 @Suite("What operators ask a store")
 struct OperatorStoreTests {
-    /// Creates a store with three users, a dialog, and a group of all three.
+    /// Creates a store with three users, a dialog, and a group of all three users.
     private func store(_ engine: SQLEngine) throws -> (TestStore, [UserID], ChatKey) {
         let store = try TestStore(engine)
         let users = try store.users(3)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Polls in the store")
 struct PollStoreTests {
-    /// A group of three with a poll.
+    /// A group with three members, and a poll in it.
     private struct World {
         let store: TestStore
         let users: [UserID]
@@ -21,7 +21,7 @@ struct PollStoreTests {
             try ask(settings, right: right)
         }
 
-        /// Sends the poll that the following calls refer to.
+        /// Sends a poll. The following calls refer to this poll.
         mutating func ask(_ settings: PollSettings = [], right: Int64? = nil) throws {
             id = try store.batch { tx in
                 let chat = try #require(try tx.group(key, for: users[0]))

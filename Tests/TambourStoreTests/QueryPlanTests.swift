@@ -3,11 +3,12 @@ import TambourSQL
 import TambourStore
 import Testing
 
-/// SQLite's plan for each statement. A statement that scans a whole table to find a few rows passes
-/// every test, but stalls a server with many users. So does a scan of all rows of a user.
+/// Tests SQLite's plan for each statement. A statement that scans a whole table to find a few rows
+/// passes every other test, but stalls a server with many users. The same is true for a statement
+/// that scans all rows of a user.
 @Suite("Query plans")
 struct QueryPlanTests {
-    /// Records the prepared statements.
+    /// Records the text of each prepared statement.
     private final class Recorder: SQLConnection {
         let inner: any SQLConnection
         private(set) var texts: [String] = []
@@ -30,7 +31,8 @@ struct QueryPlanTests {
         var rowsStepped: Int { inner.rowsStepped }
     }
 
-    /// Accepted plans that read more rows than necessary, with the reason why that costs little.
+    /// Accepted plans that read more rows than necessary. A comment explains why each plan still
+    /// costs little.
     private static let known: Set<String> = [
         // The statement reads one row at a time.
         "SCAN delayed_message USING INDEX delayed_message_due",
@@ -38,9 +40,9 @@ struct QueryPlanTests {
         "SCAN login_code", "SCAN registration",
         // These tables hold a few rows.
         "SCAN announcement", "SCAN default_chat",
-        // These statements run only when an account is erased.
+        // These statements run only when the server erases an account.
         "SCAN report", "SEARCH object USING COVERING INDEX object_creation (user_id=?)",
-        // The statement reads the newest messages until one fits.
+        // The statement reads from the newest message until it finds a message that fits.
         "SEARCH message USING PRIMARY KEY (chat=?)",
     ]
 

@@ -12,7 +12,7 @@ struct ReactionStoreTests {
         counters: [ReactionCounter(count: 1, reaction: "👍")]
     )
 
-    /// Creates a store with a group of three and a message in it.
+    /// Creates a store with a group of three users and a message in the group.
     private func world(
         _ engine: SQLEngine
     ) throws -> (store: TestStore, users: [UserID], key: ChatKey, id: MessageID) {

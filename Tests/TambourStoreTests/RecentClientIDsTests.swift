@@ -12,7 +12,7 @@ struct RecentClientIDsTests {
         let sender: UserID
     }
 
-    /// The numbering schemes of clients, a thousand ids each.
+    /// The ways in which clients number their messages. Each function returns the id for an index.
     private static let orders: [String: @Sendable (Int) -> Int64] = [
         "rising": { Int64($0) },
         "falling": { -Int64($0) },

@@ -94,7 +94,7 @@ struct SafetyStoreTests {
             try tx.setPassword(password(1), hint: nil, email: nil, of: user)
         }
         #expect(try track(2, 10_064) == nil)
-        // This track is void too, but still counts against the limit.
+        // This track is void, too. It still counts towards the limit.
         #expect(try track(1, 10_064) == nil)
         #expect(try store.read { try $0.tracks(.settings, of: user, since: 9_999) } == 1)
         try open(.settings, 7, at: 11_001)

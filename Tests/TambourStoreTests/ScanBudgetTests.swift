@@ -12,8 +12,8 @@ struct ScanBudgetTests {
         return store.reader.sql.rowsStepped - before
     }
 
-    /// Creates a dialog of `count` messages, each with all words of a query but one, so that the
-    /// search can skip no block.
+    /// Creates a dialog with `count` messages. Each message contains all words of a query except
+    /// one. So the search can skip no block of the index.
     private func worstCase(
         _ engine: SQLEngine,
         count: Int,
@@ -62,7 +62,7 @@ struct ScanBudgetTests {
                         ? try $0.search(query, for: user, below: marker, limit: 30)
                         : try $0.search(query, in: view, below: marker, limit: 30)
                 }
-                // A page reads one row more than the budget: that of the only chat.
+                // A page reads one row more than the budget, for the only chat.
                 #expect(count <= limits.maxScannedRows + 1)
                 #expect(page.messages.isEmpty)
                 pages += 1
@@ -82,8 +82,8 @@ struct ScanBudgetTests {
         let users = try store.users(2)
         try store.batch { tx in
             for number in 0..<1_100 {
-                // In one block all words start with a, in the next one with b, as the words of the
-                // query do. No word occurs twice.
+                // In one block, all words start with a. In the next block, all words start with b.
+                // The query contains both letters. No word occurs twice.
                 let letter = number / 16 % 2 == 0 ? "a" : "b"
                 let words = (0..<10).map { "\(letter)\(number)x\($0)" }.joined(separator: " ")
                 try store.send(Text(words), from: users[0], to: users[1], in: tx)

@@ -10,7 +10,7 @@ struct SchemaTests {
         let database = try TestDatabase(engine)
         let connection = try database.connect()
         try StoreConnection.migrate(connection)
-        // Opening the store prepares all statements.
+        // The constructor of the store connection prepares all statements.
         _ = try StoreConnection(connection, limits: .standard)
     }
 
@@ -61,7 +61,8 @@ struct SchemaTests {
         let older = Schema.migrations.prefix { $0.name != "hidden read marks" }
         try #require(older.count < Schema.migrations.count)
         try MigrationRunner.migrate(connection, with: Array(older))
-        // Three users with the values false, true and an invalid one, and one user without a value.
+        // The settings of four users. Three have the values false, true and an invalid value. The
+        // fourth has no value.
         let values: [[UInt8]?] = [[0xC2], [0xC3], [0x01], nil]
         try connection.execute(
             """

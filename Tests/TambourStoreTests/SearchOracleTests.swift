@@ -4,9 +4,10 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// Compares search with a simple oracle that reads all messages a user can see, chat by chat.
+/// Compares search with a simple oracle. The oracle reads all messages that a user can see, chat by
+/// chat.
 ///
-/// Each play depends only on its number: `TAMBOUR_SEED=17` plays only number 17.
+/// Each play depends only on its seed. `TAMBOUR_SEED=17` plays only seed 17.
 @Suite("Search finds what its asker can read, and nothing else")
 struct SearchOracleTests {
     private static let environment = ProcessInfo.processInfo.environment
@@ -47,7 +48,7 @@ private final class SearchPlay {
 
     init(_ engine: SQLEngine, seed: UInt64) throws {
         random = SeededGenerator(seed: seed)
-        // The scan budget of a page must not change the combined contents of all pages.
+        // Whatever the scan budget of a page is, all pages together must have the same contents.
         store = try TestStore(
             engine,
             limits: [
@@ -183,7 +184,8 @@ private final class SearchPlay {
         }
     }
 
-    /// Returns the ids and chats of all pages; each marker must be below the previous one.
+    /// Returns the message ids and the chats of all pages. Expects that each marker is lower than
+    /// the marker before it.
     private func pages(_ page: (MessageID?) throws -> SearchPage) throws -> [[Int64]] {
         var found: [[Int64]] = []
         var marker: MessageID?
@@ -227,7 +229,7 @@ private final class SearchPlay {
         return found.sorted { ($0.id, $0.chat) > ($1.id, $1.chat) }
     }
 
-    /// Splits a text with Foundation's functions.
+    /// Splits a text into words with Foundation's functions.
     private func words(of text: String) -> [String] {
         if let known = knownWords[text] { return known }
         let words = text.precomposedStringWithCanonicalMapping.lowercased()
@@ -239,7 +241,7 @@ private final class SearchPlay {
 }
 
 extension WriteTransaction {
-    /// Returns the dialog or the saved messages with this key; nil if the user is no member.
+    /// Returns the dialog or the saved messages with this key; nil if the user is not a member.
     fileprivate func chat(holding key: ChatKey, for user: UserID) throws -> ChatState? {
         guard let view = try flushedReader().view(key, for: user) else { return nil }
         return try chat(view.wireID, visibleTo: user)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Messages are found by their words")
 struct SearchStoreTests {
-    /// Creates a store with three users and the dialog of the first two.
+    /// Creates a store with three users and a dialog between the first two.
     private func dialog(
         _ engine: SQLEngine
     ) throws -> (store: TestStore, users: [UserID], key: ChatKey) {
@@ -22,7 +22,7 @@ struct SearchStoreTests {
     )
     func longChat(engine: SQLEngine) throws {
         let (store, users, key) = try dialog(engine)
-        // Enough messages for two parts of the index and a piece of a third.
+        // So many messages fill two parts of the index and begin a third part.
         let count = 2_300
         try store.batch { tx in
             for number in 1...count {
@@ -143,7 +143,8 @@ struct SearchStoreTests {
             defer { statement.reset() }
             return try statement.step() ? statement.int(0) : -1
         }
-        // One row for the two blocks with 8,000 words each, and five rows for each of 32 messages.
+        // Two blocks with 8,000 words each share one row. 32 messages have five words each, and
+        // each word has a row.
         #expect(try rows() == 1 + 32 * 5)
         #expect(try store.unexpectedWords() == [])
         func isFound(_ message: Int) throws -> Bool {
@@ -162,7 +163,7 @@ struct SearchStoreTests {
             try store.indexAll()
             #expect(try store.unexpectedWords() == [], "\(message)")
         }
-        // A block exceeds the word limit, and falls below it again.
+        // Now another block exceeds the limit of words. Then it is below the limit again.
         try change(40, to: words(1))
         #expect(try isFound(41))
         try change(40, to: "few")
@@ -215,7 +216,7 @@ struct SearchStoreTests {
 }
 
 extension ReadTransaction {
-    /// Returns the hits of all pages of a search.
+    /// Returns the hits on all pages of a search.
     fileprivate func allPages(of query: SearchQuery, in view: ChatView) throws -> [SearchHit] {
         var found: [SearchHit] = []
         var marker: MessageID?
@@ -233,7 +234,7 @@ extension TestStore {
         while writer.hasWordsToIndex { try batch { try $0.indexWords() } }
     }
 
-    /// Returns the numbers of the messages in one chat that a query finds, newest first.
+    /// Returns the numbers of the messages that a query finds in one chat, newest first.
     func numbers(of query: Text, in chat: ChatKey, for viewer: UserID) throws -> [Int] {
         try read { snapshot in
             guard let query = SearchQuery(query), let view = try snapshot.view(chat, for: viewer)
@@ -267,8 +268,8 @@ extension TestStore {
         let word: [UInt8]
     }
 
-    /// Returns the differences between the index and an expected index, which the function rebuilds
-    /// from the covered messages.
+    /// Computes the expected index from the messages that the index covers. Returns the differences
+    /// between the real index and the expected index.
     func unexpectedWords() throws -> [String] {
         var expected: [IndexRow: Int64] = [:]
         let parts = try reader.sql.prepare("SELECT chat, part, ends FROM search_part")
@@ -295,10 +296,11 @@ extension TestStore {
                 }
                 blocks[(messages.int(0) - 1) / 16, default: []].formUnion(words)
             }
-            // An area covers only complete parts.
+            // Only a complete part has rows for areas.
             let isComplete = last - first == 1_023
             for (block, words) in blocks {
-                // For a block with too many words, the index only records that there are some.
+                // If a block has too many words, the index contains a single row for it, with an
+                // empty word.
                 for word in words.count > 256 ? [[]] : words {
                     let scales: [(Int64, Int64)] = [(0, block), (1, block / 64)]
                     for (scale, index) in scales.prefix(isComplete ? 2 : 1) {

@@ -24,7 +24,7 @@ struct SearchWordsTests {
             ("ЂЋЏ Ѐ", ["ђћџ", "ѐ"]), ("a1_b2", ["a1", "b2"]), ("don't", ["don", "t"]),
             ("Größe ÉCOLE", ["größe", "école"]), ("ΑΒΓ αβγ", ["αβγ", "αβγ"]),
             ("日本 語", ["日本", "語"]), ("кот🐈кит", ["кот", "кит"]), ("№5 x²", ["5", "x²"]),
-            // The two encodings of й and ё; a soft hyphen is ignored.
+            // The letters й and ё each have two encodings. The search ignores a soft hyphen.
             ("и\u{306}од е\u{308}ж", ["йод", "еж"]), ("пере\u{AD}нос", ["перенос"]),
             ("ѣ҂Ѵ", ["ѣ", "ѵ"]),
         ] as [(String, [String])]

@@ -3,12 +3,13 @@ import TambourSQL
 import TambourStore
 import Testing
 
-/// The cost of a send for the store, in counts that do not depend on the machine.
-/// `docs/performance.md` lists them.
+/// Tests what a send costs the store, in counts that do not depend on the machine.
+/// `docs/performance.md` lists these counts.
 @Suite("What a send costs")
 struct SendCostTests {
-    /// Returns the statements and new rows of a batch of `sends` messages in eight dialogs. Each
-    /// send checks for a repeated client id, as the handler does.
+    /// Returns the number of statements and of new rows for one batch of `sends` messages in eight
+    /// dialogs. Like the handler, each send first searches for an earlier message with the same
+    /// client id.
     private func cost(
         sends: Int,
         history: Int
@@ -58,11 +59,11 @@ struct SendCostTests {
         let large = try cost(sends: 128, history: 1)
         #expect(small.messages == 64 && large.messages == 128)
         #expect(small.members == 0)
-        // Each send runs one insert. The writer already has in memory that the client id is new,
-        // and who the chat's members are.
+        // Each send runs one insert and no other statement. The writer already knows from memory
+        // that the client id is new, and who the members of the chat are.
         #expect(large.statements - small.statements == 64)
-        // Each batch adds a statement for each of 16 members and two for the clock. BEGIN and
-        // COMMIT do not count as statements.
+        // Each batch also runs one statement for each of the 16 members, and two for the clock.
+        // BEGIN and COMMIT do not count as statements.
         #expect(small.statements - 64 == 16 + 2)
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The check of a store finds what is wrong with it")
 struct StoreCheckTests {
-    /// Creates a store with a dialog and a group, and some messages, one of them removed.
+    /// Creates a store with a dialog, a group and some messages. One of the messages is removed.
     private func store(_ engine: SQLEngine) throws -> TestStore {
         let store = try TestStore(engine)
         let users = try store.users(3)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Ids of new users")
 struct UserIDTests {
-    /// Returns a source that yields these numbers in turn, then repeats the last one.
+    /// Returns a source that yields these numbers in order. Then it repeats the last number.
     private static func scripted(_ numbers: [UInt64]) -> UserIDSource {
         let left = Mutex(numbers)
         return UserIDSource {
@@ -56,7 +56,7 @@ struct UserIDTests {
         #expect([first, erased] == [UserID(70), UserID(5)])
         #expect(try make(3, in: store) == UserID(6))
 
-        // The rolled-back batch draws 7. After it, the taken 6 is still skipped.
+        // The batch that fails draws 7. The next batch draws 6, which is taken, and then 8.
         struct Failure: Error {}
         #expect(throws: Failure.self) {
             try store.batch { tx in

@@ -7,7 +7,7 @@
 
     @Suite("Handshakes of hostile peers")
     struct HostileHandshakeTests {
-        /// A ClientHello that offers at most `version`, with AES-128-GCM and ECDHE on P-256.
+        /// A ClientHello that offers TLS up to `version`, with AES-128-GCM and with ECDHE on P-256.
         private static func hello(version: UInt8) -> [UInt8] {
             func counted(_ bytes: [UInt8], _ width: Int = 2) -> [UInt8] {
                 (0..<width).reversed().map { UInt8(bytes.count >> (8 * $0) & 0xFF) } + bytes
@@ -22,7 +22,8 @@
             return [22, 3, 1] + counted(message)
         }
 
-        /// Sends bytes, and returns the failure on the server's side and the bytes that it sent.
+        /// Sends bytes to the server. Returns the failure that the server reports, and the bytes
+        /// that the server sent.
         private func fails(
             _ bytes: [UInt8],
             in world: World
@@ -39,7 +40,8 @@
             try World.with { world in
                 let (failure, answer) = try fails(Self.hello(version: version), in: world)
                 #expect(failure == .version)
-                // A fatal alert: protocol_version, or handshake_failure to SSL 3.
+                // The answer is a fatal alert: handshake_failure for SSL 3, and protocol_version
+                // for all other versions.
                 #expect(answer.suffix(2) == [2, version == 0 ? 40 : 70])
                 #expect(answer.first == 21)
             }
@@ -51,10 +53,10 @@
                 let wire = try world.connect()
                 try wire.send(Self.hello(version: 3))
                 let answer = try wire.receiveSome()
-                // A handshake record with a ServerHello.
+                // The answer is a handshake record with a ServerHello.
                 #expect(answer.first == 22)
                 #expect(answer.dropFirst(5).first == 2)
-                // ECDHE_ECDSA with AES-128-GCM.
+                // The server has chosen ECDHE_ECDSA with AES-128-GCM.
                 #expect(answer[44...45] == [0xC0, 0x2B])
             }
         }
@@ -67,7 +69,7 @@
                 for text in texts {
                     #expect(try fails(Array(text.utf8), in: world).failure == .notTLS)
                 }
-                // A packet of this protocol.
+                // This is a packet of Tambour's own protocol without TLS.
                 let packet: [UInt8] = [10, 0, 0, 0, 0, 6, 0, 0, 0, 1, 0x80]
                 #expect(try fails(packet, in: world).failure == .notTLS)
                 #expect(try world.peer(client).handshake().failure == nil)
@@ -83,7 +85,8 @@
                         try fails(Array(hello.prefix(count)), in: world).failure == .abandoned
                     )
                 }
-                // A peer that sends nothing has begun no handshake.
+                // A peer that sends nothing has not begun a handshake, so the server counts
+                // nothing.
                 let delegate = Echo()
                 let events = delegate.events
                 let wire = try world.connect(to: delegate)

@@ -10,7 +10,7 @@
     @testable import TambourQueues
 
     extension SerialQueue {
-        /// Runs `body` after all work queued earlier, and waits for it.
+        /// Waits for all work that was queued earlier, runs `body`, and waits until it ends.
         func sync<Result>(_ body: () throws -> Result) rethrows -> Result {
             try dispatch.sync(execute: body)
         }
@@ -25,9 +25,9 @@
         func advance(by amount: Int64) { ms.add(amount, ordering: .relaxed) }
     }
 
-    /// A delegate that sends all bytes back.
+    /// A delegate that sends back all bytes that it receives.
     final class Echo: ConnectionDelegate {
-        /// What the delegate was told.
+        /// What the connection reported to the delegate.
         enum Event: Equatable {
             case opened
             case inputEnded
@@ -38,13 +38,14 @@
         let events = Arrivals<Event>()
         /// Bytes to write when the connection opens, before the handshake.
         var greeting: [UInt8] = []
-        /// The number of bytes with which to answer each input; nil for an echo.
+        /// The number of bytes with which the delegate answers each input. If it is nil, the
+        /// delegate sends the input back.
         var answerBytes: Int?
         var refusesHandshakes = false
         /// The number of handshakes that have begun.
         let begun: Begun
 
-        /// A count of handshakes, which several delegates may share.
+        /// A count of handshakes. Several delegates may share it.
         final class Begun: Sendable {
             private let value = Atomic<Int>(0)
 
@@ -89,7 +90,7 @@
         }
     }
 
-    /// A server of a test: one lane, and the certificates of an authority.
+    /// A server for a test: one lane, and the certificates that an authority has issued.
     struct World {
         let authority: TestAuthority
         let lane: Lane
@@ -97,7 +98,7 @@
         let outcomes: Arrivals<TLSOutcome>
         let clock: ManualClock
 
-        /// Runs `body` with a lane, which is stopped afterwards.
+        /// Runs `body` with a lane, and then stops the lane.
         static func with(
             _ names: [[String]] = [["DNS:chat.example.org", "IP:127.0.0.1"]],
             requiresClients: Bool = false,
@@ -140,7 +141,7 @@
             try body(world)
         }
 
-        /// A client that trusts the authority.
+        /// Returns a client that trusts the authority.
         func client(
             isOld: Bool = false,
             identity: TLSPair? = nil,
@@ -167,7 +168,7 @@
             return Wire(descriptor: ends[1])
         }
 
-        /// Connects and completes the handshake.
+        /// Connects to the lane and completes the TLS handshake.
         func peer(
             _ client: TLSClient,
             host: String = "chat.example.org",

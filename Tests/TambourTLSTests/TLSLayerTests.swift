@@ -204,7 +204,8 @@
                     for round in 1...4 {
                         world.lane.serve()
                         #expect(begun.count == 3 * round)
-                        // The first round has served the open connection.
+                        // In its first round, the lane also serves the connection that is already
+                        // open.
                         if round == 1 { #expect(try friend.receive(1) == [2]) }
                     }
                     return peers

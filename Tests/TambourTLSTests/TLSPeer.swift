@@ -33,13 +33,13 @@
             }
         }
 
-        /// Waits for bytes.
+        /// Waits until bytes arrive.
         ///
-        /// - Returns: the bytes that have arrived; empty at the end of the stream.
+        /// - Returns: The bytes that have arrived; empty at the end of the stream.
         func receiveSome() throws -> [UInt8] {
             var chunk = [UInt8](repeating: 0, count: 65_536)
             let count = recv(descriptor, &chunk, chunk.count, 0)
-            // A peer that has closed with unread input resets the stream.
+            // If a peer closes before it has read all input, the system resets the stream.
             if count < 0, errno == ECONNRESET { return [] }
             try #require(count >= 0, "errno \(errno)")
             return Array(chunk[..<count])
@@ -63,7 +63,7 @@
         /// Whether the server has sent close_notify.
         private(set) var hasEnded = false
 
-        /// - Parameter isSlow: whether the handshake is sent byte by byte.
+        /// - Parameter isSlow: Whether the peer sends the handshake byte by byte.
         init(_ wire: Wire, _ client: TLSClient, host: String, isSlow: Bool = false) throws {
             self.wire = wire
             layer = try client.makeLayer(host: host) { [outcomes] in outcomes.add($0) }
@@ -75,7 +75,7 @@
 
         /// Completes the handshake.
         ///
-        /// - Returns: its outcome on the client's side.
+        /// - Returns: The outcome of the handshake on the client's side.
         func handshake() throws -> TLSOutcome {
             while layer.isOpening, (try? take()) == true {}
             return try outcomes.next()
@@ -87,10 +87,11 @@
             return output
         }
 
-        /// Sends bytes; before the end of the handshake they wait for it.
+        /// Sends bytes. Before the handshake ends, the layer holds the bytes back.
         func send(_ bytes: [UInt8]) throws { try wire.send(enclosed(bytes)) }
 
-        /// Encloses bytes under a new key of the client, and requests a new key of the server.
+        /// Switches the client to a new key and requests a new key from the server. Returns the
+        /// bytes, encrypted with the new key.
         func enclosedWithNewKey(_ bytes: [UInt8]) throws -> [UInt8] {
             let layer = try #require(layer as? TLSLayer)
             try #require(SSL_key_update(layer.ssl, SSL_KEY_UPDATE_REQUESTED) == 1)
@@ -104,7 +105,7 @@
             try wire.send(output)
         }
 
-        /// Reads once.
+        /// Reads once and processes what has arrived.
         ///
         /// - Returns: false at the end of the stream.
         func take() throws -> Bool {
@@ -116,7 +117,7 @@
                     try layer.received(bytes, into: &input, answering: &answer)
                 }
             } catch {
-                // The server may have closed already.
+                // The server may already have closed the connection.
                 try? wire.send(answer)
                 throw error
             }
@@ -124,7 +125,7 @@
             return true
         }
 
-        /// Receives `count` bytes, or fewer at the end of the stream.
+        /// Receives `count` bytes. Receives fewer if the stream ends earlier.
         func receive(_ count: Int) throws -> [UInt8] {
             while try input.count < count && !hasEnded && take() {}
             defer { input.removeFirst(min(count, input.count)) }
@@ -132,7 +133,8 @@
         }
 
         func roundTrip(_ bytes: [UInt8]) throws {
-            // The echo of a long text would block both sides, if the whole text were sent at once.
+            // Send a long text in parts. If the peer sent it at once, its echo would block both
+            // sides.
             for start in stride(from: 0, to: bytes.count, by: 32_768) {
                 let part = Array(bytes[start..<min(start + 32_768, bytes.count)])
                 try send(part)
@@ -142,7 +144,7 @@
     }
 
     extension TLSOutcome {
-        /// The class of the failure; nil after a success.
+        /// The class of the failure; nil if the handshake succeeded.
         var failure: TLSFailure? {
             if case .failed(let failure, _) = self { failure } else { nil }
         }

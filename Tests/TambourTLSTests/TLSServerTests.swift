@@ -58,18 +58,19 @@
                 func isResumed() throws -> Bool? {
                     let peer = try world.peer(client)
                     _ = try peer.handshake()
-                    // A ticket of TLS 1.3 follows the handshake.
+                    // With TLS 1.3, the server sends the ticket only after the handshake.
                     try peer.roundTrip([1])
                     return try world.outcomes.next().isResumed
                 }
                 #expect(try isResumed() == false)
                 #expect(try isResumed() == true)
-                // The previous key still decrypts, and the client gets a ticket of the new key.
+                // The previous key still decrypts tickets. The client then gets a ticket under the
+                // new key.
                 world.clock.advance(by: 1500)
                 #expect(try isResumed() == true)
                 world.clock.advance(by: 900)
                 #expect(try isResumed() == true)
-                // Nobody has used the current key for more than two lifetimes.
+                // The current key has not been used for more than two lifetimes.
                 world.clock.advance(by: 2100)
                 #expect(try isResumed() == false)
                 try world.tls.reload()
@@ -169,7 +170,8 @@
                     if isOld {
                         #expect(outcome.failure == .alert)
                     } else {
-                        // A client of TLS 1.3 completes its handshake first.
+                        // With TLS 1.3, the handshake of the client ends before the server refuses
+                        // its certificate.
                         #expect(throws: LayerError.self) { while try peer.take() {} }
                     }
                 }

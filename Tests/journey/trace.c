@@ -1,5 +1,6 @@
-// Notes which functions are called, in order: a build with sanitizer coverage calls `__sanitizer_cov_trace_pc_guard` at the start
-// of each. SIGRTMIN begins a trace and makes the file TAMBOUR_TRACE.begun, SIGRTMIN+1 ends it and writes it to TAMBOUR_TRACE.
+// Records which functions are called, in order. A build with sanitizer coverage calls
+// `__sanitizer_cov_trace_pc_guard` at the start of each function. SIGRTMIN begins a trace and
+// creates the file TAMBOUR_TRACE.begun. SIGRTMIN+1 ends the trace and writes it to TAMBOUR_TRACE.
 
 #define _GNU_SOURCE
 #include <fcntl.h>

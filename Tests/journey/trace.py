@@ -3,9 +3,9 @@
 
     Tests/journey/trace.py [--program TAMBOURD] [--list]
 
-Every function of the program reports its call (trace.c). The functions that a table of the page names must have been called in the order
-in which it names them. Prints how many hand-written functions and files an operation goes through; with --list, which. Ends with 1 when
-page and trace differ.
+Every function of the program reports its calls (trace.c). Each table of the page names functions. The operation must call these functions
+in the order of the table. Prints the number of hand-written functions and files that an operation goes through. With --list, also prints
+the functions. Exits with 1 if page and trace differ.
 """
 
 import argparse
@@ -32,7 +32,7 @@ TABLES = {"send": '## "alice sends hello"', "login": '## "bob is back"'}
 
 
 def build():
-    """A debug build whose functions report their calls."""
+    """Makes a debug build whose functions report their calls. Returns the path of the program."""
     SCRATCH.mkdir(parents=True, exist_ok=True)
     trace = SCRATCH / "trace.o"
     source = pathlib.Path(__file__).with_name("trace.c")
@@ -46,7 +46,7 @@ def build():
 
 
 class Call:
-    """One call of a function of ours."""
+    """A call of a function in Sources/."""
 
     def __init__(self, file, function, is_plain):
         self.file, self.function, self.is_plain = file, function, is_plain
@@ -56,7 +56,7 @@ class Call:
 
 
 class Symbols:
-    """Names of a program's functions by their addresses."""
+    """The functions of a program, by their addresses."""
 
     def __init__(self, program):
         self.program, self.known = program, {}
@@ -81,7 +81,7 @@ class Symbols:
 
     @staticmethod
     def call(file, name):
-        """None for libraries and thunks."""
+        """Returns the call of a function; None if the function belongs to a library or is a thunk."""
         sources = f"{ROOT}/Sources/"
         if not file.startswith(sources):
             return None
@@ -101,7 +101,7 @@ class TracedServer(Server):
         super().__init__(program, ROOT, directory)
 
     def traced(self, body):
-        """The addresses called during `body`."""
+        """Returns the addresses of the functions that are called while `body` runs."""
         self.settle()
         self.process.send_signal(signal.SIGRTMIN)
         wait(self.trace.with_suffix(".begun").exists)
@@ -115,7 +115,7 @@ class TracedServer(Server):
         return calls
 
     def settle(self):
-        """Waits until the server has nothing to do: what it does later belongs to no operation."""
+        """Waits until the server is idle. The work that it does later belongs to no operation."""
         used = []
 
         def is_quiet():
@@ -131,12 +131,12 @@ def wait(condition):
     while not condition():
         if time.monotonic() > deadline:
             raise RuntimeError("the server is never quiet, or answers no signal")
-        # The traced program reports neither its rest nor its end, so poll.
+        # The traced program does not report when it is idle or has written its trace, so poll.
         time.sleep(0.05)
 
 
 def record(program):
-    """The calls of a send and of a login, in order."""
+    """Returns the addresses of the functions that a send and a login call, in order."""
     with tempfile.TemporaryDirectory() as scratch:
         server = TracedServer(program, scratch)
         try:
@@ -144,7 +144,7 @@ def record(program):
             alice, receiver = Client(server.address), Client(server.address)
             alice.log_in(token)
             receiver.log_in(bobs_token)
-            # The first message creates the chat.
+            # The first message creates the chat, so send it before the trace.
             alice.send(bob, "hello")
             receiver.wait_for_push(NOTIF_MESSAGE)
 
@@ -163,7 +163,7 @@ def record(program):
 
 
 def named(heading):
-    """What a table of the page names, in its order, as pairs of file and function."""
+    """Yields what a table of the page names: pairs of file and function, in the order of the table."""
     _, _, text = PAGE.read_text().partition(heading)
     section = text.split("\n## ")[0]
     for row in section.splitlines():
@@ -177,7 +177,7 @@ def named(heading):
 
 
 def compare(name, calls):
-    """Complaints about a table."""
+    """Yields the complaints about one table of the page."""
     position = 0
     for file, function in named(TABLES[name]):
         matching = (

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lists stale mutants: those whose text no longer occurs exactly once in the sources."""
+"""Lists stale mutants. A mutant is stale if its text no longer occurs exactly once in the sources."""
 import sys
 
 import client

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks one rule of the client at a time, and prints the test that notices.
+"""Breaks one rule of the client at a time, and prints the test that notices the mutant.
 
     python3 Tests/mutants/client.py                 all of them: some hours
     python3 Tests/mutants/client.py tasks           a part: history, tasks, terminal
@@ -14,7 +14,7 @@ import sys
 
 from switch import ROOT
 
-#: By part: the tests to run, and mutants as title, file, original text (found once), mutated text.
+#: For each part: the tests to run, and its mutants. A mutant has a title, a file, the original text (found once) and the mutated text.
 PARTS = {
     'history': (
         '^TambourClientTests\\.',
@@ -1445,7 +1445,7 @@ def unfit():
 
 
 def notice(tests, file, old, new):
-    """What noticed a mutant, a test or the compiler; None if nothing did."""
+    """Returns what noticed the mutant: a test or the compiler; None if nothing noticed it."""
     source = ROOT / file
     before = source.read_text()
     source.write_text(before.replace(old, new))

@@ -4,9 +4,9 @@
     Tests/mutants/commands.py            all mutants
     Tests/mutants/commands.py 1 4        these two
 
-Changes the sources in place: commit them first; the script restores them at the end. All mutants are
-built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one run for each mutant.
-Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
+The script changes the sources in place, so commit them first. It restores them at the end. It builds all
+mutants into one program, and TAMBOUR_MUTANT selects one of them. So there is one build, and one run for each mutant.
+Prints the table for README.md. The exit code is 1 if a test did not notice a mutant.
 """
 import os
 import re
@@ -19,7 +19,7 @@ MESSENGER = "Sources/TambourMessenger/"
 STORE = "Sources/TambourStore/"
 #: The number of kills for each mutant; TAMBOUR_KILLS sets another number.
 KILLS = int(os.environ.get("TAMBOUR_KILLS", 30))
-# name, file, original text (found once), mutated text (@ is the mutant's number)
+# The fields: name, file, original text (found once), mutated text (@ is the mutant's number)
 MUTANTS = [
     ("answers leave before the commit", MESSENGER + "Engine/EngineCore.swift",
      "            let events = counters + (try writer.commit())\n            clock.end(committed: true)\n",
@@ -64,7 +64,7 @@ def mutants():
 
 
 def noticed(number):
-    """How the test failed with this mutant; None if it passed."""
+    """Returns how the test failed with this mutant; None if the test passed."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_KILLS=str(KILLS))
     run = subprocess.run(
         ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL,TLS",

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Removes each write that login deltas depend on, one at a time, and runs the tests that must notice.
+"""Removes each write that login deltas depend on, one at a time, and runs the tests that must notice it.
 
     Tests/mutants/delta.py            all mutants
     Tests/mutants/delta.py 4 7        these two
 
-Changes the sources in place: commit them first; the script restores them at the end. All mutants are
-built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one short run for each mutant.
-Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
+The script changes the sources in place, so commit them first. It restores them at the end. It builds all
+mutants into one program, and TAMBOUR_MUTANT selects one of them. So there is one build, and one short run for each mutant.
+Prints the table for README.md. The exit code is 1 if a test did not notice a mutant.
 """
 import os
 import re
@@ -26,8 +26,8 @@ POLLS = STORE + "Messages/Polls.swift"
 DRAFTS = STORE + "Messages/Drafts.swift"
 ERASURE = STORE + "Accounts/Erasure.swift"
 MORE = "Sources/TambourMessenger/Sync/SyncMore.swift"
-# name, file, original text (found once), mutated text (@ is the mutant's number), reason.
-# A reason is given only when another write covers the removed one, so that no test can notice the mutant.
+# The fields: name, file, original text (found once), mutated text (@ is the mutant's number), reason.
+# A reason is given only if another write does the same as the removed write. No test can notice such a mutant.
 MUTANTS = [
     ("append: the members of the chat",
      MESSAGES, "        touch(chat)\n        touch(member, in: chat)\n        return (record, previous)",
@@ -244,7 +244,7 @@ MUTANTS = [
 ]
 
 
-# Suites that cover events too rare for random play, with their names in the output.
+# Suites for events that are too rare in random sequences. The values are the names of the suites in the output.
 BESIDE = {
     "ContactUpdateTests": "CONTACT_UPDATE",
     "DelayedTests": "Scheduled messages",
@@ -260,7 +260,7 @@ def mutants():
 
 
 def tests(number):
-    """The sequences and tests that noticed the mutant; an empty list if none did."""
+    """Returns the sequences and tests that noticed the mutant; an empty list if nothing noticed it."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number))
     for name in ("TAMBOUR_SEED", "TAMBOUR_SOAK"):
         environment.pop(name, None)

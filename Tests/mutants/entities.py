@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Breaks the rules of entities on the device and on the server, one at a time, and prints the test that notices.
+"""Breaks the rules of entities on the device and on the server, one at a time, and prints the test that notices the mutant.
 
     Tests/mutants/entities.py            all mutants
     Tests/mutants/entities.py 4 7        these two
 
-Changes the sources in place: commit them first; the script restores them at the end. All mutants are
-built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one short run for each mutant.
-Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
+The script changes the sources in place, so commit them first. It restores them at the end. It builds all
+mutants into one program, and TAMBOUR_MUTANT selects one of them. So there is one build, and one short run for each mutant.
+Prints the table for README.md. The exit code is 1 if a test did not notice a mutant.
 """
 import os
 import re
@@ -33,7 +33,7 @@ STORED = "Sources/TambourStore/Entities/StoredEntity.swift"
 PAGE = "Sources/TambourStore/Entities/EntityPage.swift"
 DELETION = "Sources/TambourStore/Entities/StoredEntities+Deletion.swift"
 
-#: The tests, in stages until one notices: values, random play of devices, the server, clients.
+#: The stages of tests. The script runs them in order until a test fails: values, random play of devices, server, clients.
 STAGES = [
     r"TambourClientTests\.Entity(Change|Pull|Push|Reply|Resolve|Restore)Tests|Entity(Rules|Batch)Tests|HonestTime|FieldValue",
     r"^EntityTests\.",
@@ -42,7 +42,7 @@ STAGES = [
     r"EntityClientTests",
 ]
 
-# name, file, original text (found once), mutated text (@ is the mutant's number)
+# The fields: name, file, original text (found once), mutated text (@ is the mutant's number)
 MUTANTS = [
     ("creation + deletion is a deletion", CHANGE,
      "            return nil\n        case (.update, .update):",
@@ -236,7 +236,7 @@ MUTANTS = [
     ("a patch leaves what it removes", VALUE,
      "fields[name] = value == .null ? nil : value",
      "fields[name] = value == .null && mutant != @ ? nil : value"),
-    # Losses of a server or of a file.
+    # Mutants about data that a server or a file has lost.
     ("another state of the same version is no news", PULL,
      "let isOther = copy.modified != known.modified || isBack",
      "let isOther = (mutant != @ && copy.modified != known.modified) || isBack"),
@@ -288,7 +288,7 @@ MUTANTS = [
     ("an answer that cannot be read is a failure of the store", CLIENT,
      'throw .unreadable(reason: "\\(error)")\n        }\n    }\n}',
      'throw mutant == @ ? .store(reason: "") : .unreadable(reason: "\\(error)")\n        }\n    }\n}'),
-    # The server's store and pages.
+    # Mutants in the server's store and in its pages.
     ("a merge without a loss has a loser", RULES,
      "(current.stamps[name]?.version ?? 0) > operation.base\n",
      "mutant == @ || (current.stamps[name]?.version ?? 0) > operation.base\n"),
@@ -342,12 +342,12 @@ def mutants():
 
 
 def noticed(number):
-    """The first test of all stages that failed with this mutant; None if all passed."""
+    """Returns the first test of all stages that failed with this mutant; None if all tests passed."""
     return next((test for tests in STAGES if (test := red(number, tests))), None)
 
 
 def red(number, tests):
-    """The first of these tests that failed with this mutant; None if all passed."""
+    """Returns the first of these tests that failed with this mutant; None if all tests passed."""
     try:
         run = subprocess.run(
             ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL,TLS",

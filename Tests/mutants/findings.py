@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Removes the fixes for the findings of a security review, one at a time, and runs the test of each fix.
+"""Removes the fixes for the findings of a security review, one at a time, and runs the tests of each fix.
 
     Tests/mutants/findings.py            all mutants
     Tests/mutants/findings.py 1 4        these two
 
-Changes the sources in place: commit them first; the script restores them at the end. All mutants are
-built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one run for each mutant.
-Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
+The script changes the sources in place, so commit them first. It restores them at the end. It builds all
+mutants into one program, and TAMBOUR_MUTANT selects one of them. So there is one build, and one run for each mutant.
+Prints the table for README.md. The exit code is 1 if a test did not notice a mutant.
 """
 import os
 import re
@@ -25,7 +25,7 @@ SERVER = "Sources/TambourServer/"
 HANDLERS = MESSENGER + "Handlers/"
 RULES = MESSENGER + "Rules/"
 TAMBOURD = "Sources/tambourd/"
-#: The longest time of one run, in seconds.
+#: The longest time that one run may take, in seconds.
 TIMEOUT = 180
 
 
@@ -41,7 +41,7 @@ class Finding:
     old: str
     #: The mutated text; @ is the mutant's number.
     new: str
-    #: Whether a test that does not end counts as noticing this mutant.
+    #: Whether the test also notices this mutant if it does not end.
     hangs: bool = False
 
 
@@ -56,7 +56,7 @@ MUTANTS = [
             PROTOCOL + "Ids.swift",
             "    package var before: MessageID { MessageID(rawValue - 1) }\n",
             "    package var before: MessageID { MessageID(mutant == @ ? rawValue &- 1 : rawValue - 1) }\n"),
-    # C2: CONFIG with one chat named many times.
+    # C2: a CONFIG request names one chat many times.
     Finding("C2", "a chat that CONFIG names again is answered again", r"ServerTests.ConfigSizeTests",
             HANDLERS + "SessionHandler.swift",
             "            if changes[id] == nil { order.append(id) }\n",
@@ -163,7 +163,7 @@ MUTANTS = [
             "            case .query: state.queries.add(job, of: subject)\n",
             "            case .query: state.queries.add(job, of: mutant == @ ? .server : subject)\n",
             hangs=True),
-    # H4: requests without a rate limit.
+    # H4: some requests have no rate limit.
     Finding("H4", "commands are in no bucket", r"ServerTests.FloodTests/ofUser",
             GATEWAY + "Request.swift",
             "            case .command(let command): RateRules.charges(for: command, limits: limits)\n",
@@ -193,7 +193,7 @@ MUTANTS = [
             STORE + "Chats/Members+Reading.swift",
             "            if scan.isSpent, let lastSeen {\n",
             "            if scan.isSpent, mutant != @, let lastSeen {\n"),
-    # H5: requests that fill the disk by hundreds of megabytes.
+    # H5: some requests fill the disk by hundreds of megabytes.
     Finding("H5", "answers to refused operations are kept", r"ServerTests.EntityPurgeTests",
             HANDLERS + "EntitiesHandler.swift",
             "            try apply(stored, in: &push, tx)\n"
@@ -236,7 +236,7 @@ MUTANTS = [
             MESSENGER + "Accounts/PasswordLine.swift",
             "        guard held < share else { return .refused }\n",
             "        guard held < share || mutant == @ else { return .refused }\n"),
-    # M1: withheld history leaks.
+    # M1: users see history that the server should withhold.
     Finding("M1", "an answer brings what its reader does not see", r"ServerTests.WithheldReplyTests",
             STORE + "Messages/Messages+Reading.swift",
             "            if let viewpoint {\n",
@@ -245,7 +245,7 @@ MUTANTS = [
             HANDLERS + "ChatNews.swift",
             "        guard !outsiders.isEmpty else { return emit(to: readers) }\n",
             "        guard !outsiders.isEmpty, mutant != @ else { return emit(to: readers) }\n"),
-    # M2: running out of descriptors.
+    # M2: the server runs out of descriptors.
     Finding("M2", "an acceptor without descriptors does not rest", r"ServerTests.ExhaustedAcceptorTests",
             NET + "Acceptor.swift",
             "                rest()\n",
@@ -268,7 +268,7 @@ MUTANTS = [
             MESSENGER + "Operator/AdminFilter.swift",
             "        guard Self.dayRange.contains(days) else {\n",
             "        guard Self.dayRange.contains(days) || mutant == @ else {\n"),
-    # M4: programs that deliver codes.
+    # M4: the programs that deliver codes.
     Finding("M4", "any number of code programs runs at once", r"SystemTests.CodeProgramTests/hanging",
             TAMBOURD + "CodeProgram.swift",
             "                state.running.count < limits.maxCodeProgramsRunning\n",
@@ -291,7 +291,7 @@ MUTANTS = [
             "            try mutant == @\n"
             "                || tx.reader.emailCodes(of: user, since: hourAgo)\n"
             "                    < limits.maxEmailCodesPerUserPerHour\n"),
-    # M5: an account can lock itself out within the limits.
+    # M5: an account can lock itself out, although it stays within the limits.
     Finding("M5", "settings have no bound of bytes", r"ServerTests.LoginSettingsTests",
             HANDLERS + "SessionHandler.swift",
             "            guard bytes <= limits.maxSettingsBytes else {\n",
@@ -450,7 +450,7 @@ MUTANTS = [
             HANDLERS + "AuthHandler.swift",
             "        let subject = address.description\n",
             "        let subject = mutant == @ ? requester.origin.address : address.description\n"),
-    # Fixed later: pages and logins inside one millisecond.
+    # Later fixes: pages and logins that end inside one millisecond.
     Finding("pages", "a page that ends inside a millisecond goes on after it", r"StoreTests.ChatPageTests",
             STORE + "Chats/ChatPages.swift",
             "        return (chats, ChatCursor(at: cut, remaining: Int64(remaining)).marker)\n",
@@ -496,7 +496,7 @@ MUTANTS = [
             GATEWAY + "ReaderBacklog.swift",
             "    var deadlineMs: Int64? { lag.map { $0.sinceMs + timeoutMs } }\n",
             "    var deadlineMs: Int64? { mutant == @ ? nil : lag.map { $0.sinceMs + timeoutMs } }\n"),
-    # Bad LOGINs of strangers.
+    # Bad LOGIN requests of strangers.
     Finding("logins", "a stranger has any number of LOGINs at once", r"ServerTests.StrangersTests",
             GATEWAY + "Session.swift",
             "            && (opcode == .login || opcode.info?.movedIn.isEmpty == false)\n",
@@ -515,7 +515,7 @@ MUTANTS = [
             "            if !forLoginsOnly || mutant == @, let (subject, job) = queries.take() {\n"
             "                return (.query, subject, job)\n"
             "            }\n"),
-    # Logins in flight when sessions are taken away.
+    # Logins that are in progress when sessions are ended.
     Finding("sign-ins", "a QR code outlives the session that approved it", r"ServerTests.SignInsUnderWayTests",
             STORE + "Accounts/Accounts+Writing.swift",
             "        for session in sessions { try voidSignIns(approvedBy: session, of: user) }\n",
@@ -526,7 +526,7 @@ MUTANTS = [
             STORE + "Accounts/Accounts+Writing.swift",
             "        try voidSignIns(of: user)\n",
             "        if mutant != @ { try voidSignIns(of: user) }\n"),
-    # Room for votes, blocked dialogs.
+    # Room for votes in a poll, and dialogs in which one user has blocked the other.
     Finding("votes", "a poll has no room for its votes", r"ServerTests.LaterAdditionsTests",
             RULES + "MessageSizeRules.swift",
             "            poll == nil\n",
@@ -564,7 +564,7 @@ MUTANTS = [
             GATEWAY + "AccountConnections.swift",
             "            excess += rest.prefix(max(0, rest.count - perToken))\n",
             "            if mutant != @ { excess += rest.prefix(max(0, rest.count - perToken)) }\n"),
-    # Deletions, steps.
+    # Deletions and their steps.
     Finding("deletions", "members hear of deleted messages that were not there for them", r"ServerTests.MsgDeleteTests",
             HANDLERS + "ChatNews.swift",
             "        guard !floors.isEmpty else { return emit(deleted, to: try audience(of: chat)) }\n",
@@ -578,7 +578,7 @@ MUTANTS = [
             "        return try removePart(upTo: last, of: chat, limit: store.limits.purgedRowsPerStep)\n",
             "        let limit = mutant == @ ? 1_000_000 : store.limits.purgedRowsPerStep\n"
             "        return try removePart(upTo: last, of: chat, limit: limit)\n"),
-    # What operators rely on: the audit log, announcements, default chats.
+    # Functions for operators: the audit log, announcements, default chats.
     Finding("operator", "each refused sign-in is an entry of its own", r"StoreTests.AuditStoreTests|ServerTests.AuditTests",
             STORE + "Operator/Audit.swift",
             "        if counted == 0 { try record(action, about: user, from: address) }\n",
@@ -635,7 +635,7 @@ def mutants():
 
 
 def noticed(number, tests):
-    """The test that failed with this mutant; None if none did, and "timeout" if a test did not end."""
+    """Returns the test that failed with this mutant; None if no test failed; "timeout" if a test did not end."""
     command = ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL,TLS", "--filter", tests]
     try:
         run = subprocess.run(

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Breaks the sending of photos in one place at a time, and prints the test that notices.
+"""Breaks the sending of photos in one place at a time, and prints the test that notices the mutant.
 
     Tests/mutants/photos.py            all mutants
     Tests/mutants/photos.py 4 7        these two
 
-Changes the sources in place: commit them first; the script restores them at the end. All mutants are
-built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one short run for each mutant.
-Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
+The script changes the sources in place, so commit them first. It restores them at the end. It builds all
+mutants into one program, and TAMBOUR_MUTANT selects one of them. So there is one build, and one short run for each mutant.
+Prints the table for README.md. The exit code is 1 if a test did not notice a mutant.
 """
 import subprocess
 import sys
@@ -29,7 +29,7 @@ SIGN_IN = CLIENT + "Session/ClientCore+SignIn.swift"
 
 TESTS = r"TambourClientTests\.(Photo(Tests|FileTests|ClientTests)|Task(Rules|Play)Tests)"
 
-# name, file, original text (found once), mutated text (@ is the mutant's number)
+# The fields: name, file, original text (found once), mutated text (@ is the mutant's number)
 MUTANTS = [
     ("a photo is copied only when somebody is logged in", TASKS,
      "var requires: TaskConditions { [] }",

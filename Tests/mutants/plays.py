@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Breaks the screen and the reading of its store in one place at a time, and plays sequences of keys that must notice.
+"""Breaks the screen and the code that reads its store, in one place at a time. Plays sequences of keys, which must notice.
 
     Tests/mutants/plays.py            all mutants
     Tests/mutants/plays.py 4 7        these two
 
-Changes the sources in place: commit them first; the script restores them at the end. All mutants are
-built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one short run for each mutant.
+The script changes the sources in place, so commit them first. It restores them at the end. It builds all
+mutants into one program, and TAMBOUR_MUTANT selects one of them. So there is one build, and one short run for each mutant.
 The seed that notices a mutant runs once more without the mutant, and must pass.
-Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
+Prints the table for README.md. The exit code is 1 if a test did not notice a mutant.
 """
 import os
 import re
@@ -18,9 +18,9 @@ from switch import ROOT, Mutant, switched
 
 SCREEN = "Sources/tambour/Screen/"
 STORE = "Sources/TambourClient/LocalStore/"
-#: The seeds played for each mutant until one fails; TAMBOUR_SEED and TAMBOUR_RUNS select others.
+#: The script plays these seeds for each mutant until one fails. TAMBOUR_SEED is the first seed, TAMBOUR_RUNS their number.
 SEED, RUNS = int(os.environ.get("TAMBOUR_SEED", 1)), int(os.environ.get("TAMBOUR_RUNS", 300))
-# name, file, original text (found once), mutated text (@ is the mutant's number)
+# The fields: name, file, original text (found once), mutated text (@ is the mutant's number)
 MUTANTS = [
     ("screen: a hidden chat stays in the list", SCREEN + "ScreenController+Loading.swift",
      "line?.isHidden == false ? line : nil,", "mutant == @ || line?.isHidden == false ? line : nil,"),
@@ -87,7 +87,7 @@ def mutants():
 
 
 def noticed(number, first=SEED, runs=RUNS):
-    """The seed that failed, and how it failed. After a crash the seed is None; if no seed failed, both are None."""
+    """Returns the seed that failed, and how it failed. After a crash, the seed is None. If no seed failed, both are None."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_SEED=str(first), TAMBOUR_RUNS=str(runs))
     environment.pop("TAMBOUR_SOAK", None)
     run = subprocess.run(

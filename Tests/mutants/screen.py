@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Breaks the screen in fifteen ways that users can see, one at a time, and plays the scenarios that must notice in a pseudo-terminal.
+"""Breaks the screen in fifteen ways that users can see, one at a time. Plays scenarios in a pseudo-terminal, which must notice.
 
     Tests/mutants/screen.py            all mutants
     Tests/mutants/screen.py 1 4        these two
 
-Changes the sources in place: commit them first; the script restores them at the end. All mutants are
-built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one run for each mutant.
-Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
+The script changes the sources in place, so commit them first. It restores them at the end. It builds all
+mutants into one program, and TAMBOUR_MUTANT selects one of them. So there is one build, and one run for each mutant.
+Prints the table for README.md. The exit code is 1 if a test did not notice a mutant.
 """
 import os
 import re
@@ -18,9 +18,9 @@ import tempfile
 from switch import ROOT, Mutant, switched
 
 SCREEN = "Sources/tambour/Screen/"
-#: The scenarios, those most likely to notice first.
+#: The scenarios. The first ones are most likely to notice a mutant.
 SCENARIOS = ["typed", "typed_in_sign_in", "typed_while_resized", "kept", "kept_over_paste", "acts", "first_minutes"]
-# name, the scenario to play first, file, original text (found once), mutated text (@ is the mutant's number)
+# The fields: name, the scenario to play first, file, original text (found once), mutated text (@ is the mutant's number)
 MUTANTS = [
     ("the line has no cursor", "typed", SCREEN + "ScreenView+Chat.swift",
      "        if state.focus == .input {\n            surface.cursor",
@@ -76,7 +76,7 @@ def mutants():
 
 
 def noticed(number, scenarios, programs):
-    """The first failure of the scenarios with this mutant; None if all passed."""
+    """Returns the first failure of the scenarios with this mutant; None if all scenarios passed."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_TERMINAL_DEADLINE="8", PYTHONDONTWRITEBYTECODE="1")
     for scenario in scenarios:
         run = subprocess.run(

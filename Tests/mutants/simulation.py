@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Breaks client and server in twenty-five places, one at a time, and runs the simulation, which must notice.
+"""Breaks client and server in twenty-five places, one at a time, and runs the simulation, which must notice every mutant.
 
     Tests/mutants/simulation.py            all mutants
     Tests/mutants/simulation.py 4 7        these two
 
-Changes the sources in place: commit them first; the script restores them at the end. All mutants are
-built together and selected by TAMBOUR_MUTANT, so there is one build in all, and one short run for each mutant.
+The script changes the sources in place, so commit them first. It restores them at the end. It builds all
+mutants into one program, and TAMBOUR_MUTANT selects one of them. So there is one build, and one short run for each mutant.
 The seed that notices a mutant runs once more without the mutant, and must pass.
-Prints the table for README.md; the exit code is 1 when a mutant was not noticed.
+Prints the table for README.md. The exit code is 1 if a test did not notice a mutant.
 """
 import os
 import re
@@ -20,9 +20,9 @@ CLIENT = "Sources/TambourClient/"
 MESSENGER = "Sources/TambourMessenger/"
 GATEWAY = "Sources/TambourGateway/"
 STORE = "Sources/TambourStore/"
-#: The seeds played for each mutant until one fails; TAMBOUR_SEED and TAMBOUR_RUNS select others.
+#: The script plays these seeds for each mutant until one fails. TAMBOUR_SEED is the first seed, TAMBOUR_RUNS their number.
 SEED, RUNS = int(os.environ.get("TAMBOUR_SEED", 7_000_000)), int(os.environ.get("TAMBOUR_RUNS", 2000))
-# name, file, original text (found once), mutated text (@ is the mutant's number)
+# The fields: name, file, original text (found once), mutated text (@ is the mutant's number)
 MUTANTS = [
     ("client: a message takes another cid at each attempt", CLIENT + "Tasks/MessageTasks.swift",
      "                cid: cid,\n                text: text.isEmpty",
@@ -114,7 +114,7 @@ def mutants():
 
 
 def noticed(number, first=SEED, runs=RUNS):
-    """The seed that failed, and how it failed. After a crash the seed is None; if no seed failed, both are None."""
+    """Returns the seed that failed, and how it failed. After a crash, the seed is None. If no seed failed, both are None."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_SEED=str(first), TAMBOUR_RUNS=str(runs))
     environment.pop("TAMBOUR_SOAK", None)
     run = subprocess.run(
@@ -130,7 +130,7 @@ def noticed(number, first=SEED, runs=RUNS):
 def main():
     chosen = sorted({int(number) for number in sys.argv[1:]} or range(1, len(MUTANTS) + 1))
     missed = 0
-    # All mutated modules import this module.
+    # All mutated modules import the module that gets the switch.
     with switched(mutants(), module="Sources/TambourProtocol"):
         subprocess.run(["swift", "build", "--build-tests", "--traits", "PostgreSQL,TLS"], cwd=ROOT, check=True, stdout=sys.stderr)
         print("| mutant: what is broken | noticed by |\n| --- | --- |", flush=True)

@@ -1,4 +1,4 @@
-"""Builds all mutants of the sources into one program, which selects one by TAMBOUR_MUTANT when it runs."""
+"""Builds all mutants of the sources into one program. TAMBOUR_MUTANT selects the mutant when the program runs."""
 import contextlib
 import pathlib
 import subprocess
@@ -25,7 +25,7 @@ class Mutant:
 
 
 def place(mutant, sources):
-    """The file that contains a mutant's text: the named file, or another file of the same module to which the text has moved."""
+    """Returns the file with a mutant's text: the named file, or another file of the same module if the text has moved there."""
     named = ROOT / mutant.file
     if named.exists() and mutant.old in (sources.get(mutant.file) or named.read_text()):
         return mutant.file
@@ -35,7 +35,7 @@ def place(mutant, sources):
 
 
 def mutated(mutants):
-    """The text of each file with all its mutants, and a line for each stale mutant."""
+    """Returns the text of each file with all its mutants, and a line for each stale mutant."""
     sources, stale = {}, []
     for number, mutant in enumerate(mutants, start=1):
         file = place(mutant, sources)
@@ -51,13 +51,13 @@ def mutated(mutants):
 def switched(mutants, module=None):
     """Writes all mutants into the sources, and restores the sources at the end.
 
-    `module` is the folder that gets the switch: a module that all mutated files import. Without it each
-    module that is mutated gets a switch of its own.
+    `module` is the folder of a module that all mutated files import. This module gets the switch. Without `module`, each
+    mutated module gets its own switch.
     """
     if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "Sources"], cwd=ROOT).returncode:
         sys.exit("commit the changes in Sources first: they are put back at the end")
     sources, stale = mutated(mutants)
-    # A stale mutant would run as the original and count as one that nobody noticed.
+    # A stale mutant would run as the original program. It would then count as a mutant that no test notices.
     if stale:
         sys.exit("\n".join(stale))
     if module:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Breaks the server in one place at a time and runs the conformance suite, which must notice.
+"""Breaks the server in one place at a time and runs the conformance suite. The suite must notice every mutant.
 
     Tests/mutants/wire.py PYTHON            all mutants
     Tests/mutants/wire.py PYTHON 4 7        these two
 
-PYTHON is one with the conformance suite installed, as `make conformance` leaves it in .build/venv-conformance/bin/python.
-The result is the table for README.md; the exit code is 1 when one was not noticed.
+PYTHON must have the conformance suite installed. `make conformance` creates such a .build/venv-conformance/bin/python.
+Prints the table for README.md. The exit code is 1 if the suite did not notice a mutant.
 """
 import os
 import subprocess
@@ -25,8 +25,8 @@ RULES = "Sources/TambourMessenger/Rules/"
 SYNC = "Sources/TambourMessenger/Sync/LoginSync.swift"
 STORE = "Sources/TambourStore/"
 
-# The broken rule, the cases likely to notice, the file, the original text (found once), and the mutated text (@ is the
-# mutant's number).
+# The fields: the broken rule, the cases that are likely to notice it, the file, the original text (found once), and the
+# mutated text (@ is the mutant's number).
 MUTANTS = [
     # Framing
     Mutant("any version is read", ["HDR"], FRAMING + "FrameDecoder.swift",
@@ -175,7 +175,7 @@ MUTANTS = [
 
 
 def noticed(number, python, cases):
-    """The cases that failed with this mutant; an empty list if all passed."""
+    """Returns the cases that failed with this mutant; an empty list if all cases passed."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number))
     with tempfile.TemporaryDirectory() as directory:
         run = subprocess.run(
@@ -203,7 +203,7 @@ def main():
         print("| mutant: what is broken | noticed by |\n| --- | --- |", flush=True)
         for number in chosen:
             mutant = MUTANTS[number - 1]
-            # Run the cases made for the mutant, and all cases only if those notice nothing.
+            # First run the cases made for the mutant. Run all cases only if these cases notice nothing.
             failed = noticed(number, python, mutant.hints) or noticed(number, python, [])
             missed += not failed
             more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""

@@ -29,7 +29,7 @@ struct ChatByNameTests {
     private typealias Candidate = ChatName.Candidate
 
     private let bobs = Candidate(chat: ChatID(-73_539_952_480), title: "Bob's party")
-    /// A contact without a dialog.
+    /// A contact with whom the user has no dialog.
     private let bob = Candidate(chat: ChatID(7), title: "Bob", phone: "79990000002")
     private let digits = Candidate(chat: ChatID(-73_539_952_481), title: "79990000003 and friends")
 

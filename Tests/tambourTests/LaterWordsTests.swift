@@ -3,10 +3,10 @@ import Testing
 
 @testable import tambour
 
-/// Parsing of the times that users type for scheduled messages.
+/// Tests how the client parses the times that users type for scheduled messages.
 @Suite("Times of scheduled messages")
 struct LaterWordsTests {
-    /// Wednesday, 2026-11-25 13:00 in Tokyo.
+    /// Returns the time 2026-11-25 13:00 in Tokyo, a Wednesday, and a calendar with that time zone.
     private static func clock() throws -> (now: Date, calendar: Calendar) {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = try #require(TimeZone(identifier: "Asia/Tokyo"))

@@ -27,7 +27,7 @@ BUILD = ["swift", "build", "--configuration", "release", "--traits", "Jemalloc",
 MOST_COUNT, LEAST_RATE = 1.03, 0.95
 FIGURES = ("instructions", "statements", "allocations", "bytes")
 
-# The contents of the store, and the number of operations and repetitions per count.
+# The number of chats and messages in the store, and the numbers of operations and repetitions for each count.
 CHATS, MESSAGES, TIMES, REPEATS = 100, 1_000, 100, 3
 TEXT = "The quick brown fox jumps over the lazy dog, again and again, as texts of a hundred bytes often do here."
 
@@ -80,7 +80,7 @@ class Side:
         reader.log_in(peer_token)
         writer = Client(server.address)
         writer.log_in(token)
-        # The seed has used the ids up to this one.
+        # The writer has already used the ids up to this one while it filled the store.
         writer.cid = CHATS + MESSAGES
         middle = int(time.time() * 1000) + 60_000
 
@@ -113,7 +113,7 @@ class Side:
 
     @staticmethod
     def difference(server, work):
-        """Subtracts the counts of a load from the counts of twice that load, which removes fixed costs. Returns the median of
+        """Subtracts the counts of a load from the counts of twice that load, so that fixed costs cancel out. Returns the median of
         several tries, because background work of the server affects only some of them."""
         tries = []
         for _ in range(REPEATS):
@@ -170,7 +170,7 @@ def compare_counts(before, after):
 def compare_rates(pairs):
     rows = []
     for name in sorted(pairs[0][0]):
-        # The relay and the C reader measure only the machine.
+        # Skip the relay and the C reader: their figures depend only on the machine, not on the checkout.
         if not name.endswith("/s") or "relay" in name or "C reader" in name:
             continue
         ratios = sorted(after[name] / before[name] for before, after in pairs if before.get(name) and name in after)
@@ -206,7 +206,7 @@ def main():
         text, worse = compare_counts(*counts)
         pairs = []
         for number in range(options.pairs):
-            # Alternating the order prevents a disturbance from always affecting the same checkout.
+            # Change the order in each round. A disturbance then does not always affect the same checkout.
             order = sides if number % 2 == 0 else sides[::-1]
             measured = {side.name: side.measure(options.workloads.split(), options.seconds) for side in order}
             pairs.append((measured["before"], measured["after"]))

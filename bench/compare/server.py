@@ -9,7 +9,7 @@ from wire import PING, Client
 
 
 def limits_file(checkout, path):
-    """Writes a limits file that turns off the rate limits, which it finds by the suffixes of their names in the checkout."""
+    """Writes a limits file that turns off the rate limits. Finds them in the checkout by the suffixes of their names."""
     lines = []
     text = (checkout / "protocol-spec/limits.yaml").read_text()
     for line in text.splitlines():
@@ -18,7 +18,7 @@ def limits_file(checkout, path):
             continue
         most = re.search(r"max: (\d+)", line)
         lines.append(f"{name[1]}: {most[1] if most else 1_000_000_000}\n")
-    # Long timeouts: under callgrind every operation takes fifty times as long.
+    # Set long timeouts, because every operation takes fifty times as long under callgrind.
     for name in ("loginTimeoutMs", "idleTimeoutMs", "sessionInitTimeoutMs", "partialFrameTimeoutMs"):
         lines.append(f"{name}: 3600000\n")
     path.write_text("".join(lines))
@@ -58,9 +58,9 @@ class Server:
 
 
 class CountedServer(Server):
-    """A server under callgrind that counts the work of an operation."""
+    """A server under callgrind, which counts the work of an operation."""
 
-    # The counted groups of functions.
+    # Each group of functions whose calls are counted.
     CALLS = {
         "statements": {"sqlite3_reset", "PQsendQueryPrepared", "PQexecPrepared"},
         "allocations": {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc"},
@@ -70,7 +70,7 @@ class CountedServer(Server):
         out = pathlib.Path(directory) / "callgrind.out"
         for old in out.parent.glob("callgrind.out*"):
             old.unlink()
-        # Valgrind cannot read the debug information of these compilers. It needs only symbols, which strip keeps.
+        # Valgrind cannot read the debug information that these compilers write. It needs only the symbols, which strip keeps.
         stripped = pathlib.Path(directory) / "tambourd"
         subprocess.run(["strip", "--strip-debug", "-o", str(stripped), str(program)], check=True)
         super().__init__(
@@ -111,7 +111,7 @@ class CountedServer(Server):
         return int(fields[11]) + int(fields[12])
 
     def control(self, what):
-        """Sends callgrind a command. Callgrind checks for commands only while the server executes, so PINGs keep it busy."""
+        """Sends a command to callgrind. Callgrind only checks for commands while the server executes, so PINGs keep it busy."""
         waker = Client(self.address)
         command = ["callgrind_control", what, str(self.process.pid)]
         control = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,6 +1,5 @@
-// The limit of catch-up: reads the rows that a login with marks reads for one user, and
-// produces no reply.
-// The statements are those of Sources/TambourStore, in the order of LoginSync.login.
+// The limit of catch-up. Reads the rows that a login with marks reads for one user, and makes no
+// reply. The statements are the same as in Sources/TambourStore, in the order of LoginSync.login.
 #include "reading.h"
 
 enum { PRESENCE_WATCH = 40 }; // limit `presenceWatch`
@@ -74,7 +73,8 @@ static void read_views(sqlite3_stmt *statement, int64_t user, int64_t since) {
     }
 }
 
-// The number of unread messages comes from message numbers, minus the removed and hidden messages.
+// Computes the number of unread messages from message numbers. Removed messages and hidden messages
+// do not count.
 static void read_unread(const struct view *view, int64_t user) {
     int64_t read = view->read_time << 16 | 0xffff;
     BIND(statements.removed_after, view->chat, read);
@@ -109,7 +109,7 @@ static void read_chat(const struct view *view, int64_t user) {
     if (last_n > view->read_n) read_unread(view, user);
 }
 
-// `token` is the hash of a login token of the user, or NULL for a login without token.
+// `token` is the hash of one of the user's login tokens. It is NULL for a login without a token.
 static void read_login(int64_t user, int64_t since, sqlite3_value *token) {
     begin_snapshot();
     if (token) {

@@ -4,10 +4,10 @@
 #include <msgpack.h>
 
 enum { PASSES = 5 };
-// A pass takes no longer than this, regardless of --repeat.
+// The longest time of a pass, whatever --repeat says.
 static const int64_t PASS_NS = 50000000;
 
-// The schema of a typed decoder: the keys of each map, and the shapes of their values.
+// The schema that a typed decoder knows: the keys of each map, and the shapes of their values.
 struct shape {
     struct field {
         const char *key;
@@ -39,7 +39,7 @@ static const char *read_file(const char *file, size_t *length) {
     return bytes;
 }
 
-// Reads a little-endian u32 length and that number of bytes.
+// Reads a little-endian u32 length, and then as many bytes as the length says.
 static const char *take(const char **at, const char *end, uint32_t *length) {
     const unsigned char *bytes = (const unsigned char *)*at;
     if (end - *at < 4) die("the file ends inside a packet");
@@ -92,7 +92,8 @@ static uint64_t touch_bytes(const char *bytes, uint32_t size) {
     return size ? size + (unsigned char)bytes[0] + (unsigned char)bytes[size - 1] : 1;
 }
 
-// The work of a typed decoder on a tree: finds each key among the known keys, and reads each value.
+// Does the work of a typed decoder on a tree: finds each key among the known keys, and reads each
+// value.
 static uint64_t walk(const struct shape *shape, const msgpack_object *object) {
     uint64_t sum = 0;
     switch (object->type) {
@@ -145,7 +146,7 @@ static void encode(msgpack_sbuffer *buffer, const msgpack_object *object) {
     sink += buffer->size;
 }
 
-// Returns the number of repetitions in a pass, given that one repetition takes `ns`.
+// Returns the number of repetitions in a pass if one repetition takes `ns` nanoseconds.
 static int64_t bounded(int64_t repeat, int64_t ns) {
     int64_t most = PASS_NS / (ns > 0 ? ns : 1) + 1;
     return repeat < most ? repeat : most;
@@ -183,7 +184,7 @@ static void measure(const struct packet *packet, int64_t repeat) {
         for (int64_t i = 0; i < encodes; i++) encode(&buffer, &kept.data);
         encode_ns = best(encode_ns, (double)(clock_ns(CLOCK_MONOTONIC) - start) / encodes);
     }
-    // `packed_bytes` equals `bytes` if the packet has its numbers in the shortest form.
+    // `packed_bytes` equals `bytes` if all numbers in the packet have their shortest form.
     printf("{\"packet\":\"%.*s\",\"bytes\":%u,\"packed_bytes\":%zu,\"decode_ns\":%.1f,\"encode_ns\":%.1f}\n",
            (int)packet->name_length, packet->name, packet->length, buffer.size, decode_ns, encode_ns);
     msgpack_sbuffer_destroy(&buffer);

@@ -1,4 +1,4 @@
-// The code that all programs share: options, errors, time.
+// The code that all programs share: options, errors and time.
 #ifndef COMMON_H
 #define COMMON_H
 
@@ -23,7 +23,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static inline void die(const cha
     exit(1);
 }
 
-// Parses "--name value" pairs; `options` ends with a null name.
+// Parses pairs of "--name value". The last element of `options` has a null name.
 static inline void parse_options(int argc, char **argv, const struct option *options, const char *usage) {
     for (int i = 1; i < argc; i += 2) {
         const struct option *option = options;
@@ -45,7 +45,7 @@ static inline void *checked(void *memory) {
     return memory;
 }
 
-// Makes room for one more element in a growing array of `count` elements.
+// Returns the array with room for at least one more element. The array has `count` elements.
 static inline void *grown(void *array, size_t count, size_t *capacity, size_t size) {
     if (count < *capacity) return array;
     *capacity = *capacity ? *capacity * 2 : 4;

@@ -20,7 +20,8 @@ static inline struct map_slot *map_seek(const struct map *map, uint64_t key) {
     return &map->slots[index];
 }
 
-// Returns the slot for the value of `key`, null in a new slot; valid until the next call.
+// Returns the slot for the value of `key`. The slot of a new key contains null. The pointer is
+// valid until the next call.
 static inline void **map_place(struct map *map, uint64_t key) {
     if (map->count * 2 >= map->capacity) {
         struct map old = *map;

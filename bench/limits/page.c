@@ -1,6 +1,5 @@
-// The limit of a history page: reads the rows that CHAT_HISTORY reads backward, and produces no
-// reply.
-// The statements are those of Sources/TambourStore, in the order of ChatsHandler.chatHistory.
+// The limit of a history page. Reads the rows that CHAT_HISTORY reads backward, and makes no reply.
+// The statements are the same as in Sources/TambourStore, in the order of ChatsHandler.chatHistory.
 #include "reading.h"
 
 struct viewer {
@@ -20,8 +19,8 @@ static void prepare_all(void) {
     by_id = prepare("SELECT " MESSAGE_COLUMNS " FROM message m WHERE m.chat = ?1 AND m.id = ?2");
 }
 
-// Reads the page up to and including `pivot`, and steps to one more row to learn whether messages
-// remain.
+// Reads the page up to and including `pivot`. Then steps to one more row, to find out whether there
+// are more messages.
 static void read_page(const struct viewer *viewer, int64_t pivot, int64_t count) {
     begin_snapshot();
     if (viewer->low) {
@@ -45,7 +44,8 @@ static void read_page(const struct viewer *viewer, int64_t pivot, int64_t count)
     end_snapshot();
 }
 
-// Returns any member of the chat, because all members see the same messages.
+// Returns any member of the chat. It does not matter which one, because all members see the same
+// messages.
 static struct viewer find_viewer(int64_t chat) {
     struct viewer viewer = {.chat = chat};
     sqlite3_stmt *statement = prepare("SELECT low_user, high_user FROM chat WHERE id = ?1");

@@ -1,10 +1,12 @@
-// The code that both reading programs share: opening a store as the server does, and reading rows.
+// The code that the two reading programs share: it opens a store as the server does, and reads
+// rows.
 #ifndef READING_H
 #define READING_H
 
 #include "sqlite.h"
 
-// The amount of data read: rows, and the bytes of their columns, with 8 for each integer.
+// The amount of data that the program has read: rows, and the bytes of their columns. An integer
+// counts as 8 bytes.
 static struct {
     int64_t rows, bytes;
     uint64_t sum; // of all values, so that the compiler cannot omit a read
@@ -44,14 +46,14 @@ static inline void read_rows(sqlite3_stmt *statement) {
     while (step(statement)) touch(statement);
 }
 
-// Reads the first row; the statement stays on this row.
+// Reads the first row. The statement stays on this row.
 static inline bool read_row(sqlite3_stmt *statement) {
     if (!step(statement)) return false;
     touch(statement);
     return true;
 }
 
-// BEGIN alone takes no snapshot. The first read takes it, in the server too.
+// BEGIN alone does not take a snapshot. The first read takes the snapshot, as in the server.
 static sqlite3_stmt *begin_statement, *first_read, *end_statement;
 
 static inline void begin_snapshot(void) {
@@ -83,7 +85,7 @@ static inline void end_snapshot(void) {
     "c.options, c.pinned, m.permissions, m.floor, c.link, c.reactions, c.is_public, m.hidden_n, " \
     "m.delayed_updated, m.delayed_failed"
 
-// The columns of a message and of a view that determine the next read.
+// The columns of a message and of a view that determine which rows the program reads next.
 enum { MESSAGE_ID = 1, MESSAGE_REPLY_TO = 8 };
 enum { VIEW_CHAT = 0, VIEW_READ_TIME = 11, VIEW_READ_N = 12, VIEW_BIG = 14, VIEW_FLOOR = 19 };
 

@@ -1,6 +1,6 @@
-// The limit of sending: only forwards message bodies between connections after a group commit.
+// The limit of sending. Only forwards message bodies between connections, after a group commit.
 //
-// A frame is: u32 length of the rest, u8 type, u32 `a`, body; numbers are big-endian.
+// A frame is: u32 length of the rest, u8 type, u32 `a`, body. Numbers are big-endian.
 #define _GNU_SOURCE
 #include "common.h"
 #include "map.h"
@@ -35,17 +35,18 @@ struct connection {
     uint32_t user;
     uint32_t sends; // the number of its last message
     bool is_known, is_blocked, is_listed, is_doomed;
-    // The output that waits to be sent, or NULL.
+    // The output that the relay has not sent yet, or NULL.
     char *out;
     uint32_t out_start, out_end, out_capacity;
-    // The start of an incomplete frame; usually NULL.
+    // The received part of an incomplete frame; usually NULL.
     char *rest;
     uint32_t rest_length;
     struct membership *memberships;
     size_t membership_count, membership_capacity;
 };
 
-// A connected member of a group, and the position of the group among the connection's memberships.
+// A connected member of a group. `membership` is the index of this group in the connection's
+// memberships.
 struct seat {
     struct connection *connection;
     size_t membership;
@@ -62,8 +63,8 @@ struct group {
     size_t seat_count, seat_capacity;
 };
 
-// A round reads into chunks that stay until the round ends, so no body is copied on its way into
-// the store.
+// In a round, the relay reads into chunks. The chunks stay until the round ends. So the relay need
+// not copy a body on its way into the store.
 struct chunk {
     struct chunk *older;
     size_t used, capacity;
@@ -101,7 +102,7 @@ static void push(struct list *list, struct connection *connection) {
     list->items[list->count++] = connection;
 }
 
-// Returns `size` bytes that do not move until the end of the round.
+// Returns `size` bytes. They stay in their place until the end of the round.
 static char *reserve(size_t size) {
     if (!chunks || chunks->capacity - chunks->used < size) {
         size_t capacity = size > CHUNK ? size : CHUNK;
@@ -149,7 +150,7 @@ static void make_room(struct connection *connection, size_t length) {
     connection->out_capacity = capacity;
 }
 
-// Appends to the output that is sent at the end of the round.
+// Appends bytes to the output of a connection. The relay sends the output at the end of the round.
 static void put(struct connection *connection, const char *bytes, size_t length) {
     if (connection->is_doomed) return;
     if (connection->out_end - connection->out_start + length > MAX_OUTPUT) {
@@ -177,7 +178,7 @@ static void watch_output(struct connection *connection, bool is_blocked) {
     epoll_ctl(epoll_fd, EPOLL_CTL_MOD, connection->fd, &event);
 }
 
-// Sends once; the bytes that the socket does not accept wait until it is writable.
+// Sends once. If the socket does not accept all bytes, the rest waits until the socket is writable.
 static void flush(struct connection *connection) {
     size_t waiting = connection->out_end - connection->out_start;
     if (connection->is_blocked || waiting == 0) return;
@@ -211,7 +212,7 @@ static void accept_all(void) {
     }
 }
 
-// Moves the last seat of the group into the freed seat.
+// Removes a member from a group. The last seat of the group moves into the freed seat.
 static void leave(const struct membership *membership) {
     struct group *group = membership->group;
     struct seat last = group->seats[--group->seat_count];
@@ -273,7 +274,7 @@ static void acknowledge(struct connection *connection) {
     put_header(connection, ACK, ++connection->sends);
 }
 
-// Forwards the received frame; only the number in it changes.
+// Forwards the received frame to a user. Changes only the number in the frame.
 static void send_direct(struct connection *sender, char *frame, size_t length) {
     uint32_t user = load(frame + 5);
     if (user > MAX_USER) {
@@ -318,7 +319,7 @@ static void take_frame(struct connection *connection, char *frame, size_t length
     }
 }
 
-// Handles the complete frames and returns their total size in bytes.
+// Handles the complete frames. Returns their total size in bytes.
 static size_t take_frames(struct connection *connection, char *bytes, size_t length) {
     size_t taken = 0;
     while (length - taken >= HEADER && !connection->is_doomed) {
@@ -359,7 +360,7 @@ static void receive(struct connection *connection) {
 
 // MARK: - Rounds
 
-// No message leaves before the commit; after it, all of them leave.
+// The relay sends no message before the commit. After the commit, it sends all messages.
 static void end_round(void) {
     rows_commit();
     for (size_t i = 0; i < ready.count; i++) {
@@ -389,8 +390,8 @@ static void serve(void) {
             } else {
                 struct connection *connection = events[i].data.ptr;
                 if (connection->is_doomed) continue;
-                // Its output may already contain messages of this round, so it is sent at the end
-                // as well.
+                // The output of this connection may already contain messages of this round. So send
+                // it at the end of the round, too.
                 if (events[i].events & EPOLLOUT) {
                     watch_output(connection, false);
                     list_ready(connection);
@@ -409,7 +410,7 @@ static void watch(int fd, void *mark) {
     if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event)) die("epoll_ctl: %s", strerror(errno));
 }
 
-// Listens on HOST:PORT, both numeric, and prints the address.
+// Listens on HOST:PORT, which must both be numeric. Prints the address.
 static void listen_on(const char *address) {
     char host[INET_ADDRSTRLEN];
     const char *colon = strrchr(address, ':');
@@ -421,7 +422,7 @@ static void listen_on(const char *address) {
     listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int on = 1;
     setsockopt(listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    // Accepted connections inherit this option on Linux.
+    // On Linux, accepted connections inherit this option.
     setsockopt(listen_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     socklen_t length = sizeof name;
     if (bind(listen_fd, (struct sockaddr *)&name, length) || listen(listen_fd, SOMAXCONN)

@@ -3,11 +3,11 @@
 #include "map.h"
 #include "sqlite.h"
 
-// In a group up to this size, a message updates every member's row; in a larger group, only the
-// chat's own row (limit `fanOutMembers`).
+// If a group has at most this many members, a message updates every member's row. In a larger
+// group, a message updates only the chat's own row (limit `fanOutMembers`).
 enum { FAN_OUT_MEMBERS = 32 };
-// The maximum lead of the server's clock over the value that the last commit left on disk, in
-// milliseconds.
+// The last commit has left a clock value on disk. The server's clock may be ahead of this value by
+// at most this many milliseconds.
 enum { LEASE_MS = 250 };
 enum { KIND_DIALOG, KIND_SAVED, KIND_GROUP };
 
@@ -35,7 +35,7 @@ struct message {
     size_t length;
 };
 
-// The tables of Sources/TambourStore/Core/Schema*.swift that a message changes, copied exactly.
+// The tables that a message changes, exactly copied from Sources/TambourStore/Core/Schema*.swift.
 static const char *full_schema =
     "CREATE TABLE IF NOT EXISTS meta (k text PRIMARY KEY, v INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS chat ("
@@ -72,7 +72,7 @@ static int64_t last_chat_key, last_id, last_cid;
 static uint32_t last_serial;
 static uint16_t counter;
 
-// The batch: the rows that wait for the commit.
+// The batch: the rows that wait to be committed.
 static bool is_open;
 static int64_t ct, wall;
 static struct message *messages;
@@ -142,7 +142,7 @@ static void open_batch(void) {
     is_open = true;
     wall = clock_ns(CLOCK_REALTIME) / 1000000;
     if (wall > ct) ct = wall;
-    // A client's ids are times of its clock, so new rows go to one end of the index.
+    // A client's ids are times on its clock. So all new rows go to one end of the index.
     if (last_cid < wall) last_cid = wall;
     run(begin);
 }
@@ -182,8 +182,8 @@ static void write_messages(void) {
             BIND(insert_message, message->chat->key, message->id, message->sender);
             sqlite3_bind_blob(insert_message, 4, message->body, (int)message->length, SQLITE_STATIC);
         } else {
-            // The sender has one device, with the sender's id. Status, time of change and reply are
-            // absent.
+            // The sender has one device, which has the sender's id. The status, the time of the
+            // last change, and the answered message are absent.
             BIND(insert_message, message->chat->key, message->id, message->n, message->sender, message->cid,
                  message->sender, 0, 0, 0);
             sqlite3_bind_blob(insert_message, 10, message->body, (int)message->length, SQLITE_STATIC);
@@ -267,7 +267,7 @@ static struct member *add_member(struct chat *chat, uint32_t user) {
     return member;
 }
 
-// Returns the chat as an earlier run stored it; NULL if there is no row.
+// Returns the chat that an earlier run has stored; NULL if there is no row for it.
 static struct chat *load_chat(int64_t key) {
     BIND(chat_by_id, key);
     if (!step(chat_by_id)) return NULL;
@@ -330,7 +330,7 @@ struct chat *rows_group(uint32_t group, uint32_t creator) {
     if (kind == ROWS_NONE) return NULL;
     void **place = map_place(&groups, group);
     if (*place) return *place;
-    // Keys of groups are negative, as in the server.
+    // The key of a group is negative, as in the server.
     int64_t key = -1 - (int64_t)group;
     if (kind == ROWS_MESSAGE) return *place = new_chat(key);
     if ((*place = load_chat(key))) return *place;
@@ -350,7 +350,8 @@ void rows_join(struct chat *group, uint32_t user) {
     open_batch();
     struct member *member = add_member(group, user);
     if (!group->is_big && group->member_count > FAN_OUT_MEMBERS) {
-        // Rows that wait for write-back get the flag in memory; rows on disk get it by a statement.
+        // If a member's row waits for the write-back, it gets the flag in memory. A statement sets
+        // the flag in the rows on disk.
         group->is_big = true;
         for (size_t i = 0; i < group->member_count; i++) group->members[i]->is_big = true;
         BIND(set_big, group->key);

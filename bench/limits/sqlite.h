@@ -1,4 +1,4 @@
-// The code that the programs with SQLite share: one connection, and its statements.
+// The code that the programs with SQLite share: one connection and its statements.
 #ifndef SQLITE_H
 #define SQLITE_H
 
@@ -32,7 +32,8 @@ static inline void bind(sqlite3_stmt *statement, int count, const int64_t *value
 #define BIND(statement, ...) \
     bind(statement, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
 
-// Returns true while there is a row; resets the statement after the last row.
+// Steps the statement. Returns true if there is a row. After the last row, resets the statement and
+// returns false.
 static inline bool step(sqlite3_stmt *statement) {
     int code = sqlite3_step(statement);
     if (code != SQLITE_ROW && code != SQLITE_DONE) die("%s: %s", sqlite3_sql(statement), sqlite3_errmsg(db));

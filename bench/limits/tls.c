@@ -1,5 +1,5 @@
-// The limit of TLS: OpenSSL with memory BIOs, without sockets. Measures the processor time and the memory of the
-// server's side only.
+// The limit of TLS: OpenSSL with memory BIOs and without sockets. Measures only the processor time
+// and the memory of the server's side.
 #define _GNU_SOURCE
 #include "common.h"
 
@@ -39,7 +39,7 @@ static struct side open_side(SSL_CTX *context, int is_server) {
     return side;
 }
 
-// Moves what one side has written to the other side.
+// Moves the bytes that one side has written to the other side.
 static void move(struct side *from, struct side *to) {
     static char bytes[4 * RECORD];
     int count;
@@ -65,7 +65,7 @@ static void handshake(struct side *server, struct side *client, int resumes) {
     SSL_read(client->ssl, &byte, 1); // takes the session ticket
 }
 
-// The server's side of one echo of `count` bytes.
+// Echoes `count` bytes, and measures the server's side of this echo.
 static void echo(struct side *server, struct side *client, char *bytes, int count) {
     SSL_write(client->ssl, bytes, count);
     move(client, server);
@@ -87,7 +87,8 @@ static void close_side(struct side *side) {
     SSL_free(side->ssl);
 }
 
-// Returns the microseconds of the server for one handshake; the best of some passes.
+// Returns the time that the server needs for one handshake, in microseconds: the best result of
+// several passes.
 static double handshakes(int64_t count, int resumes) {
     int64_t best = INT64_MAX;
     for (int pass = 0; pass < PASSES; pass++) {
@@ -128,7 +129,7 @@ static int64_t resident(void) {
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-// Returns the resident bytes for one idle session of the server, after an echo.
+// Returns the number of resident bytes that the server needs for one idle session after an echo.
 static double idle(int count) {
     struct side *servers = calloc(count, sizeof *servers);
     int64_t before = resident();

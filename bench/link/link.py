@@ -63,7 +63,7 @@ class Link:
         self.phone, self.server = f"tambour-phone-{os.getpid()}", f"tambour-server-{os.getpid()}"
         self._running = True
 
-    # The namespaces
+    # Setting up the namespaces
 
     def __enter__(self):
         self._made = []
@@ -102,7 +102,7 @@ class Link:
             "ip link set lo up",
             f"ip addr add {own} peer {other} dev tambour0",
             "ip link set tambour0 mtu 1500 up",
-            # TCP metrics from one connection must not affect the next one.
+            # The TCP metrics of one connection must not affect the next connection.
             "sysctl -qw net.ipv4.tcp_no_metrics_save=1",
             # IPv6 would add packets that are not part of the measurement.
             "sysctl -qw net.ipv6.conf.tambour0.disable_ipv6=1",
@@ -111,7 +111,7 @@ class Link:
             subprocess.run(["ip", "netns", "exec", namespace, *setting.split()], check=True)
         return end
 
-    # The line
+    # Forwarding packets over the line
 
     def _forward(self):
         waiting = [collections.deque(), collections.deque()]
@@ -172,7 +172,7 @@ class Link:
 
 @contextlib.contextmanager
 def inside(namespace):
-    """Moves this thread into the namespace for the `with` block, so that its new sockets and devices belong there."""
+    """Moves this thread into a namespace while the `with` block lasts. New sockets and devices of the thread belong there."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     there = os.open(f"/run/netns/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
     try:

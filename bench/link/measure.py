@@ -1,4 +1,4 @@
-"""Measures reconnects over a slow, lossy line, of Tambour and of Prosody with a resumed stream.
+"""Measures reconnects of Tambour and of Prosody over a slow, lossy line. Prosody's client resumes its stream.
 
 Tambour logs in without new messages, and both servers deliver a hundred missed texts.
 
@@ -24,7 +24,7 @@ MISSED = 100
 
 
 def corpus(folder="/usr/share/games/fortunes"):
-    """Returns the texts of `tambour-bench`: 70 to 112 bytes, as many English as Russian."""
+    """Returns the texts of `tambour-bench`. They have 70 to 112 bytes. Half of them are English, and half are Russian."""
     texts = []
     for language in ("", "ru"):
         found = []
@@ -42,7 +42,7 @@ def corpus(folder="/usr/share/games/fortunes"):
 
 
 def missed(texts, number):
-    """Returns the texts of a round, each made unique by a prefix."""
+    """Returns the texts of a round. A prefix makes each text unique."""
     chosen = [texts[(number * MISSED + i) % len(texts)] for i in range(MISSED)]
     return [f"#{number:03}{i:05} {text}" for i, text in enumerate(chosen)]
 
@@ -76,7 +76,7 @@ def measure(arguments, log):
 
 
 def return_of(server, link, texts):
-    # No packet of the disconnect is lost, so both servers notice it.
+    # While the client disconnects, the line loses no packet. So both servers notice the disconnect.
     link.is_lossy = False
     server.leave()
     link.settle()

@@ -30,7 +30,7 @@ class Tally:
         self.flights = 1 + self._bursts([p for p in packets if p.offered < done])
         begin = packets[0].offered
         answers = [p.arrived for p in packets if p.direction == DOWN and p.payload and p.arrived]
-        #: Seconds from the first SYN until the server's last byte arrives.
+        #: The seconds from the phone's first SYN until the last byte of the server arrives.
         self.seconds = max(answers) - begin if answers else None
 
     @staticmethod

@@ -36,7 +36,7 @@ class Tambour:
     def start(self):
         self.directory.mkdir(parents=True)
         limits = self.directory / "limits.yaml"
-        # The benchmark sends faster than the limits for people permit.
+        # Raise the limits, because the benchmark sends faster than they permit.
         limits.write_text("sendsPerMinute: 1000000\nmaxNewDialogsPerHour: 1000000\nloginsPerMinute: 1000000\n")
         data = str(self.directory / "data")
         server = [str(self.programs / "tambourd")]
@@ -70,7 +70,7 @@ class Tambour:
         chats = self._must(self.link.server, "me", "chats").stdout.splitlines()
         people = [json.loads(self._history(chat.split("\t")[0], 1)[0]) for chat in chats]
         self.chat = next(str(line["chat"]) for line in people if line["sender"] == int(users[1][1]))
-        # Reads the messages, so that the next login finds no new ones.
+        # Read the messages, so that the next login finds no new messages.
         self._must(self.link.server, "me", "history", self.chat, "-n", "10")
 
     def _history(self, chat, count):
@@ -120,7 +120,7 @@ class Tambour:
 
 
 def first_packet(tally):
-    """Returns the opcodes in the phone's first TCP segment with payload; each has a header of ten bytes."""
+    """Returns the opcodes in the phone's first TCP segment with payload. Each packet begins with a header of ten bytes."""
     data, opcodes = tally.first_data, []
     while len(data) >= 10:
         opcodes.append(int.from_bytes(data[4:6], "big"))

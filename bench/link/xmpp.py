@@ -1,4 +1,4 @@
-"""Runs Prosody over the line, with resumable streams (XEP-0198) and a client that does only what they require."""
+"""Runs Prosody over the line with resumable streams (XEP-0198). The client does only what these streams require."""
 
 import base64
 import html
@@ -43,7 +43,7 @@ class Stream:
         with inside(namespace):
             self.socket = socket.socket()
         self.user, self.text, self._partial = user, "", b""
-        #: The input in which the client counts the server's stanzas: since the stream became resumable.
+        #: The input since the stream became resumable. The client counts the server's stanzas in this input.
         self.counted = ""
         self.socket.settimeout(120)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -65,7 +65,7 @@ class Stream:
         self.socket.sendall(text.encode())
 
     def expect(self, pattern):
-        """Waits for a match of the pattern, removes the input up to its end, and returns the match."""
+        """Waits until the input matches the pattern. Removes the input up to the end of the match, and returns the match."""
         expression = re.compile(pattern)
         while True:
             found = expression.search(self.text)
@@ -75,7 +75,7 @@ class Stream:
             self._receive()
 
     def bodies(self, count):
-        """Waits for `count` message bodies and returns the bodies received."""
+        """Waits until at least `count` message bodies have arrived, and returns all bodies that have arrived."""
         while True:
             bodies = re.findall("<body>(.*?)</body>", self.text)
             if len(bodies) >= count:
@@ -90,13 +90,13 @@ class Stream:
         try:
             text, self._partial = self._partial.decode(), b""
         except UnicodeDecodeError as error:
-            # The input ends inside a character.
+            # The input ends in the middle of a character.
             text, self._partial = self._partial[: error.start].decode(), self._partial[error.start :]
         self.text += text
         self.counted += text
 
     def handled(self):
-        """Returns the number of stanzas from the server since it started to count them."""
+        """Returns the number of stanzas that the server has sent since the client began to count them."""
         return len(re.findall(r"<(?:message|presence|iq)[\s>]", self.counted))
 
     def bind(self):
@@ -160,7 +160,7 @@ class Prosody:
         self.process.wait(60)
 
     def leave(self):
-        """Closes the socket without ending the stream, so the server keeps the stream."""
+        """Closes the socket but does not end the stream, so the server keeps the stream."""
         self.handled += self.stream.handled()
         self.stream.close()
 

@@ -39,7 +39,7 @@ async def chat(my_phone: str, peer_phone: str, address: str = "127.0.0.1:7770") 
 
     @client.on_start()
     async def talk(_: Client) -> None:
-        """Runs as long as a connection; lines typed while disconnected wait for the next one."""
+        """Runs as long as a connection lasts; lines typed without a connection wait for the next one."""
         print(f"-- connected to {address} as {my_phone}; type to write, Ctrl-D to leave", flush=True)
         asyncio.get_running_loop().add_reader(sys.stdin, read_typed)
         dialog = await find_peer()

@@ -24,7 +24,7 @@ from types import FrameType
 #: Less than `codeProgramTimeoutMs`, so that this program says what is wrong before the server ends it.
 SECONDS = 15
 
-#: The port for each security, unless the settings name one.
+#: The port for each security mode, unless the settings name a port.
 PORTS = {"starttls": 587, "tls": 465, "none": 25}
 
 

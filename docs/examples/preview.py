@@ -47,7 +47,7 @@ def public_addresses(host: str, port: int) -> list[str]:
         if isinstance(address, ipaddress.IPv6Address):
             if address in LOCAL_NAT64:
                 raise Refused(f"{host} is not public")
-            # An address that embeds an IPv4 address is as private as that one.
+            # An address that embeds an IPv4 address is as private as the embedded address.
             inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
             if address in NAT64:
                 inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
@@ -137,7 +137,8 @@ def preview(link: str) -> dict[str, str]:
     found = {
         "title": meta.get("og:title") or head.title,
         "description": meta.get("og:description") or meta.get("description"),
-        # Every reader of the message loads the image from there, which reveals their address. Leave it out to avoid that.
+        # The app of every reader loads the image from this host, which reveals the reader's IP address. Remove this
+        # line to avoid that.
         "image": urljoin(url, meta["og:image"]) if "og:image" in meta else None,
     }
     return {key: value.strip()[:1000] for key, value in found.items() if value and value.strip()}
@@ -155,7 +156,7 @@ def main() -> int:
     try:
         found = preview(link)
     except (OSError, ValueError, Refused, http.client.HTTPException):
-        # Nothing is logged: links are part of what people write.
+        # Nothing is logged, because links are part of what people write.
         found = {}
     print(json.dumps(found))
     return 0

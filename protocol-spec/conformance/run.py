@@ -130,7 +130,7 @@ class Tambourd:
                     self.stop()
                     self.process = self._start()
                 except RuntimeError as error:
-                    # Raised after the run: the suite, which requested the restart, must not wait for ever.
+                    # The error is raised after the run: the suite, which requested the restart, must not wait for ever.
                     self.failure = error
                 self.done.write_text("done\n")
 

@@ -1,9 +1,8 @@
-"""Checks a built site: every link arrives, nothing is loaded from elsewhere.
+"""Checks a built site: every link has a target, and no page loads anything from elsewhere.
 
     python protocol-spec/site/check_site.py .build/site
 
-MkDocs checks the links of Markdown. Most of these pages is HTML made by `tambour-spec`, which it does not
-look at.
+MkDocs checks only links in Markdown. Most content of these pages is HTML made by `tambour-spec`.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from urllib.parse import unquote, urlsplit
 #: Attributes that make a browser fetch something as soon as it shows the page.
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data", "link": "href"}
 
-#: Relations of a `link` that only name another page.
+#: Relations with which a `link` only names another page, and the browser fetches nothing.
 NAMED = {"canonical", "next", "prev", "alternate"}
 
 
 class Page(HTMLParser):
-    """The ids of a page, what it links to and what it loads."""
+    """Reads a page: its ids, its links, and the files that it loads."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -44,13 +43,13 @@ class Page(HTMLParser):
 
 
 def problems(root: Path) -> tuple[list[str], str]:
-    """What is wrong with the site, and one line about how much there is."""
+    """The problems of the site, and a line with the numbers of its pages, links and anchors."""
     pages = {path: Page(path.read_text("utf-8")) for path in sorted(root.rglob("*.html"))}
     found: list[str] = []
     links = 0
     for path, page in pages.items():
         where = path.relative_to(root)
-        # The page for missing pages is served at any address; its links begin with a slash.
+        # The page 404.html is served at any address. So its links begin with a slash and are not checked.
         if where.name == "404.html":
             continue
         found += [f"{where}: the id {name!r} is there {n} times" for name, n in page.ids.items() if n > 1]

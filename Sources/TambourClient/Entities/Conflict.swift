@@ -8,8 +8,8 @@ public struct Conflict: Hashable, Sendable {
     public let kind: Kind
     /// The user's change, with the copy it was based on.
     public let mine: EntityChange
-    /// The server's copy, which may be a tombstone; nil if the server has neither. For a duplicate,
-    /// the copy of the other entity.
+    /// The server's copy of the entity, or its tombstone; nil if the server has no copy and no
+    /// tombstone. For a duplicate, the server's copy of the other entity.
     public let theirs: Entity?
     /// The choices offered to the user.
     public let choices: Set<EntityChoice>

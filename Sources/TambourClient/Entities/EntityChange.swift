@@ -29,7 +29,7 @@ extension EntityChange {
     /// An impossible pair of steps: changing a deleted entity, or creating an existing one.
     package struct Impossible: Error, Hashable {}
 
-    /// Combines this change with a later one; nil if they cancel out.
+    /// Combines this change with a later change; nil if the two cancel out.
     ///
     /// | this \ next | create | update | delete |
     /// | --- | --- | --- | --- |
@@ -37,8 +37,8 @@ extension EntityChange {
     /// | update | - | update | delete |
     /// | delete | update | - | delete |
     ///
-    /// The result keeps the base of the first change. Creating a deleted entity gives it exactly
-    /// the created fields.
+    /// The result keeps the base of the first change. A deleted entity that is created again gets
+    /// exactly the fields of the creation.
     package func followed(by next: EntityChange) throws(Impossible) -> EntityChange? {
         var change = self
         change.modified = next.modified
@@ -69,8 +69,8 @@ extension EntityChange {
         return entity
     }
 
-    /// Returns whether `entity` does not descend from the copy that the user saw, because the
-    /// server has lost that copy.
+    /// Returns whether the server has lost the copy that the user saw. In that case, `entity` does
+    /// not descend from that copy.
     func isUnfounded(on entity: Entity) -> Bool {
         guard let base else { return false }
         return base.version > entity.version
@@ -82,8 +82,8 @@ extension EntityChange {
         fields.allSatisfy { entity.fields[$0.key, default: .null] == $0.value }
     }
 
-    /// Returns whether, since the base, another change has set a field of this update to a
-    /// different value.
+    /// Returns whether another change has set a field of this update to a different value since the
+    /// base.
     func collides(with entity: Entity) -> Bool {
         fields.contains { name, value in
             let theirs = entity.fields[name, default: .null]

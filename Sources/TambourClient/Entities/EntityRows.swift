@@ -31,12 +31,12 @@ package struct EntityRow: Hashable, Sendable {
     package var server: Entity?
 }
 
-/// The server id that replaced a local one. With it, a late reference to the local id still finds
-/// the entity.
+/// The server id that replaced a local id. With this row, a late reference to the local id still
+/// finds the entity.
 package struct EntityAlias: Hashable, Sendable {
     package var local: EntityID
     package var server: EntityID
-    /// Unix milliseconds, by this device's clock.
+    /// The time of the replacement, in Unix milliseconds of this device's clock.
     package var since: Int64
 }
 

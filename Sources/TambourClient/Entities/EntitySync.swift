@@ -239,8 +239,8 @@ final class EntitySync {
             try store(tx) {
                 $0.pulledAll(copies.filter { !$0.isDeleted }, of: types)
                     + $0.pulled([], tombstones: copies.filter(\.isDeleted))
-                    // A full pull omits elements of series, so it does not show which were deleted.
-                    // They are requested again.
+                    // A full pull omits elements of series, so it does not show which elements were
+                    // deleted. The client requests all elements again.
                     + $0.evictElements()
             }
             // The list may lack entities that were pushed during the pull. They are now marked as

@@ -19,8 +19,8 @@ struct Journal<Key: Hashable & Sendable, Value: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Calls `body` for each key whose value differs from that at the last `drain`, with the
-    /// current value, and clears the record.
+    /// Calls `body` with each key whose value has changed since the last `drain`, and with the
+    /// current value. Then clears the record.
     mutating func drain(_ body: (Key, Value?) -> Void) {
         for (key, before) in touched {
             let value = values[key]

@@ -117,7 +117,7 @@ extension LocalEntities {
         touch(id)
     }
 
-    /// Merges a change into the open change, or opens a new one.
+    /// Merges a change into the open change. If there is no open change, opens a new one.
     mutating func record(_ next: EntityChange, on id: EntityID) throws(LocalEntityError) {
         do throws(EntityChange.Impossible) {
             if var update = open[id] {
@@ -145,8 +145,8 @@ extension LocalEntities {
         }
     }
 
-    /// Withdraws a creation that the user has deleted. If an earlier update of the entity is in
-    /// flight, drops only the open update.
+    /// Handles the deletion of an entity whose open update is a creation. Drops the entity, or only
+    /// the open update if an earlier update of the entity is in flight.
     private mutating func withdrawCreation(of id: EntityID) {
         if sent[id] == nil {
             forget(id)

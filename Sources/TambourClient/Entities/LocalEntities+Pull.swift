@@ -3,7 +3,7 @@ package import TambourProtocol
 /// Applying data from the server.
 extension LocalEntities {
     /// Applies a page of changes. Pages and replies may arrive in any order; an older copy never
-    /// replaces a newer one.
+    /// replaces a newer copy.
     ///
     /// - Parameter tombstones: The fields of tombstones are ignored.
     package mutating func pulled(
@@ -21,9 +21,9 @@ extension LocalEntities {
         return finish()
     }
 
-    /// Applies the list of all live entities of these types. Entities that the list lacks are
-    /// deleted. Its copies replace even stored copies with a higher version, which exist if the
-    /// server was restored from a backup.
+    /// Applies the list of all live entities of these types. Stored entities that the list lacks
+    /// are deleted. The copies in the list replace even stored copies with a higher version. Such
+    /// stored copies exist if the server was restored from a backup.
     ///
     /// The list must have been requested after the last reply to a push. Full lists usually omit
     /// series, whose ranges are pulled separately.
@@ -41,9 +41,10 @@ extension LocalEntities {
         return finish()
     }
 
-    /// Reopens frozen updates whose base the server no longer has, for example after it was
-    /// restored from a backup. The server has not applied such an update. Sent again unchanged, the
-    /// update could be applied merely because the version numbers happen to match.
+    /// Reopens frozen updates whose base the server no longer has, for example because the server
+    /// was restored from a backup. The server has not applied these updates. If the client sent one
+    /// again unchanged, the server could apply it merely because the version numbers happen to
+    /// match.
     private mutating func reopenUnfounded() {
         guard !awaitsReply else { return }
         for update in sent.values.values where update.change.kind != .create {
@@ -54,8 +55,8 @@ extension LocalEntities {
         }
     }
 
-    /// Discards all elements of series, because no full list contains them. Their ranges are pulled
-    /// again. Pending elements stay.
+    /// Discards all elements of series, because no full list contains elements. The ranges of the
+    /// series are pulled again. Pending elements stay.
     package mutating func evictElements() -> [EntityRowChange] {
         for row in entities.values.values where isIdleElement(row) { remove(row.id) }
         return finish()
@@ -66,8 +67,8 @@ extension LocalEntities {
             && sent[row.id] == nil
     }
 
-    /// Discards old tombstones and replaced local ids. Also discards elements of series below such
-    /// a tombstone, because elements get no tombstones of their own.
+    /// Discards old tombstones and replaced local ids. Also discards the elements of series below a
+    /// discarded tombstone, because elements get no tombstones of their own.
     ///
     /// - Parameter time: Unix milliseconds. All pages requested before this time must have arrived.
     ///   No caller may still hold a local id that was replaced before this time.
@@ -139,9 +140,9 @@ extension LocalEntities {
         return copy.version > known.version || (copy.version == known.version && isOther)
     }
 
-    /// Returns the row of an entity created on this device, if its copy arrives before the reply to
-    /// the creation. The row keeps its local id until that reply, which also contains the
-    /// children's ids.
+    /// Returns the row of an entity created on this device, if the server's copy arrives before the
+    /// reply to the creation. Until that reply, the row keeps its local id. The reply also contains
+    /// the ids of the children.
     private func creation(of copy: Entity) -> EntityRow? {
         guard let opID = copy.createdBy else { return nil }
         let update = sent.values.values.first { $0.opID == opID && $0.change.kind == .create }
@@ -156,18 +157,19 @@ extension LocalEntities {
         adopt(copy, inAnyCase: true)
     }
 
-    /// Makes an update `pending` again that was blocked because its parent was deleted.
+    /// Makes an entity's update `pending` again if the update waited because the parent was
+    /// deleted.
     mutating func unblock(_ id: EntityID) {
         guard var update = open[id], update.cause == .parentDeleted else { return }
         update.state = .pending
         open[id] = update
     }
 
-    /// Updates conflicts over a natural key. When the entity with the key is deleted, the creation
-    /// can be sent again.
+    /// Updates the conflicts of creations that have the same natural key as this entity. If this
+    /// entity is deleted, the creations can be sent again.
     ///
-    /// Runs only when a copy of that entity arrives. The copy stored here proves nothing, because
-    /// the reply that named the entity may be newer.
+    /// Call this only with a copy that has just arrived. A stored copy may be older than the reply
+    /// that reported the conflict.
     private mutating func settleDuplicates(of copy: Entity) {
         for var update in open.values.values {
             guard case .duplicate(let theirs) = update.cause, theirs.id == copy.id else { continue }

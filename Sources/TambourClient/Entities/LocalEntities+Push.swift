@@ -114,9 +114,9 @@ extension LocalEntities {
         for update in open.values.values where update.state == .pending {
             guard let row = entities[update.id], let kind = schema[row.type] else { continue }
             let isBelowDeletion = isBelowDeletion(row)
-            // If the deletion succeeds, it voids the changes below it. If it fails, those changes
-            // are needed again. Only children that the deletion does not include must be deleted
-            // before it.
+            // If an ancestor is being deleted, hold this update back. If the deletion succeeds, it
+            // voids the update. If it fails, the update is needed again. Only the deletion of a
+            // child that the ancestor's deletion does not include must be sent first.
             if isBelowDeletion, kind.cascades || update.change.kind != .delete { continue }
             let depth = schema.depth(of: row.type)
             candidates.append(

@@ -14,7 +14,8 @@ extension LocalEntities {
     }
 
     mutating func reconcile(_ id: EntityID) {
-        // The reply to a frozen update determines the base of the open update that follows it.
+        // While an earlier update is frozen, wait: the reply to that update determines the base of
+        // the open update.
         guard let row = entities[id], sent[id] == nil, var update = open[id] else { return }
         switch verdict(on: update, of: row) {
         case .stays: return
@@ -72,7 +73,7 @@ extension LocalEntities {
         return kind.policy.contest == .cas ? .conflict(.version) : .pending
     }
 
-    /// Whether the server's copy differs from the one that the user saw.
+    /// Whether the server's copy differs from the copy that the user saw.
     private func isNews(_ server: Entity, to change: EntityChange) -> Bool {
         server.version != change.base?.version || server.modified != change.base?.modified
     }
@@ -83,8 +84,8 @@ extension LocalEntities {
 }
 
 extension LocalEntities {
-    /// Handles a confirmed deletion: drops the user's changes below the entity, and the entities
-    /// that exist only here.
+    /// Handles a confirmed deletion. Below the entity, drops the user's changes and the entities
+    /// that exist only on this device.
     mutating func dropBelow(_ id: EntityID) {
         for child in sortedChildren(of: id) {
             dropBelow(child)
@@ -100,8 +101,8 @@ extension LocalEntities {
         remove(id)
     }
 
-    /// Moves an entity to the id that the server assigned, everywhere at once. If another entity
-    /// already has this id (the twin of a duplicate), merges the two.
+    /// Replaces an entity's local id everywhere by the id that the server assigned. If another
+    /// entity already has this id (the twin of a duplicate), merges the two entities.
     mutating func rename(_ local: EntityID, to id: EntityID, at now: Int64) {
         guard var row = entities[local], local.isLocal, !id.isLocal else { return }
         let orphans = sortedChildren(of: local)
@@ -124,8 +125,8 @@ extension LocalEntities {
         touch(id)
     }
 
-    /// Creates a deleted entity again under a new id. The entity keeps its place on the screen and
-    /// its children that exist only on this device.
+    /// Creates a deleted entity again under a new id. The entity keeps its place on the screen. Its
+    /// children that exist only on this device stay below it.
     mutating func recreate(
         _ id: EntityID,
         _ fields: [String: FieldValue],

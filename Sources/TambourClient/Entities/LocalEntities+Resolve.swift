@@ -2,8 +2,8 @@ package import TambourProtocol
 
 /// Resolving conflicts.
 extension LocalEntities {
-    /// - Parameter parent: The new parent for the choice `mine`, when the entity's own parent is
-    ///   deleted.
+    /// - Parameter parent: The new parent of the entity. Needed only if `choice` is `mine` and the
+    ///   old parent is deleted.
     package mutating func resolve(
         _ id: EntityID,
         _ choice: EntityChoice,

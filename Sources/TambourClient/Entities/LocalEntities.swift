@@ -17,8 +17,8 @@ package struct LocalEntities: Sendable {
     var entities: Journal<EntityID, EntityRow>
     /// Frozen updates, all of the same batch.
     var sent: Journal<EntityID, LocalUpdate>
-    /// Pending updates and conflicts. If an update follows a frozen one, its base is the expected
-    /// result of the frozen update, until the reply to that update arrives.
+    /// Pending updates and conflicts. While an earlier update of the same entity is frozen, the
+    /// base of the open update is the expected result of the frozen update.
     var open: Journal<EntityID, LocalUpdate>
     var aliases: Journal<EntityID, EntityAlias>
     var counters: EntityCounters
@@ -48,9 +48,9 @@ package struct LocalEntities: Sendable {
         for row in known.values { children[row.parent, default: []].insert(row.id) }
     }
 
-    /// Returns the rows by id, without corrupt ones: duplicates of an id, and rows whose parent has
-    /// the wrong type (as in any cycle). Also omits types that are unknown to this version of the
-    /// app, whose rows stay in the file.
+    /// Returns the rows by id. Omits corrupt rows: rows that repeat the id of an earlier row, and
+    /// rows whose parent has the wrong type. (Every cycle contains such a row.) Also omits rows of
+    /// types that are unknown to this version of the app. These rows stay in the file.
     private static func sound(
         _ rows: [EntityRow],
         _ schema: EntitySchema

@@ -6,7 +6,8 @@ package struct LocalUpdate: Hashable, Sendable {
     package var id: EntityID
     package var change: EntityChange
     package var state: State
-    /// The position of the change among all changes, by the time they began; breaks ties in a push.
+    /// The position of the change among all changes, ordered by the time when each change began. It
+    /// breaks ties in a push.
     package var sequence: Int64
 
     package enum State: Hashable, Sendable {
@@ -19,8 +20,8 @@ package struct LocalUpdate: Hashable, Sendable {
     }
 
     package enum Cause: Hashable, Sendable {
-        /// A conflict with the entity's own server copy. The copy and the change together determine
-        /// which of the three kinds of conflict it is.
+        /// A conflict with the entity's own server copy. The copy and the change determine whether
+        /// the conflict is `updateUpdate`, `updateDelete` or `deleteUpdate`.
         case version
         /// `theirs` is the other entity with the same natural key.
         case duplicate(theirs: Entity)

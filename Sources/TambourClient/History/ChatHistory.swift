@@ -13,10 +13,10 @@ import TambourProtocol
 ///   was read before the deletion may still contain them.
 ///
 /// It relies on one law: where no new message can appear, messages can only disappear. Therefore no
-/// row is ever added to a chunk, and a row that any evidence lacks is deleted permanently. Evidence
-/// may arrive in any order. Any event that breaks the law (a restored server, joining again,
-/// evicted rows) starts a new `generation`. Replies to requests of an earlier generation are
-/// ignored.
+/// row is ever added to a chunk. A stored row that is missing from evidence about its position is
+/// deleted permanently. Evidence may arrive in any order. Any event that breaks the law (a restored
+/// server, joining again, evicted rows) starts a new `generation`. Replies to requests of an
+/// earlier generation are ignored.
 ///
 /// The rules are in docs/client-sync.md, section 6.
 package struct ChatHistory: Equatable, Sendable {
@@ -58,7 +58,7 @@ package struct ChatHistory: Equatable, Sendable {
         change { history, effects in history.delete(positions, &effects) }
     }
 
-    /// Adds a message whose predecessor is unknown: a search result, a message that another one
+    /// Adds a message whose predecessor is unknown: a search result, a message that another message
     /// answers, or a message from a notification.
     ///
     /// - Parameter asked: the generation at the time of the request; nil for a push.
@@ -107,8 +107,8 @@ package struct ChatHistory: Equatable, Sendable {
 
     // MARK: - Discarding
 
-    /// Discards all chunks and tombs. The stored messages stay visible, but gaps are assumed
-    /// between all of them.
+    /// Discards all chunks and tombs. The stored messages stay visible, but the client assumes gaps
+    /// between all of these messages.
     package mutating func resync() -> HistoryEffects {
         change { history, effects in
             effects.distrustsContents = true
@@ -134,7 +134,8 @@ package struct ChatHistory: Equatable, Sendable {
         return change { history, effects in
             effects.cleared = PositionInterval(through: end)
             history.chunks = history.chunks.compactMap { $0.clipped(from: floor) }
-            // A page that was read before a deletion could restore a row in the forgotten part.
+            // A page that was read before a deletion could restore a deleted row in the evicted
+            // part. Therefore ignore the replies to earlier requests.
             history.beginGeneration()
         }
     }
@@ -194,8 +195,8 @@ package struct ChatHistory: Equatable, Sendable {
         _ effects: inout HistoryEffects
     ) {
         for position in positions {
-            // A page in flight may contain the version before this change. So may the push of a
-            // message that lies after all chunks.
+            // A page in flight may contain the version before this change. The push of a message
+            // after all chunks may also contain that version.
             if isReading || isBehindAll(position) {
                 admit(position, to: &effects)
             } else {

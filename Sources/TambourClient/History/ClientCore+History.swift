@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// Applying knowledge about histories, and requesting missing messages.
 extension ClientCore {
-    /// What is known about the message before another one.
+    /// What is known about the message before another message.
     enum Predecessor {
         case unknown
         /// The id of the preceding message, visible or not; nil for the chat's first message.
@@ -79,7 +79,8 @@ extension ClientCore {
             $0.delete(messages.map { Position($0.rawValue) })
         }
         guard let known = try tx.chatRow(chat) else { return }
-        // A deleted message may have been the newest, an unread or the pinned one.
+        // A deleted message may have been the newest message, an unread message or the pinned
+        // message.
         let pinned = try tx.describedChat(chat)?.pinnedMessage?.id
         let important = [known.newest, pinned].compactMap { $0 }
         if known.unread > 0 || important.contains(where: messages.contains) {
@@ -100,8 +101,8 @@ extension ClientCore {
         screens.forget(chat)
     }
 
-    /// Handles data loss on the server: the stored messages stay visible, but gaps are assumed
-    /// between all of them.
+    /// Handles data loss on the server. The stored messages stay visible, but the client assumes
+    /// gaps between all of these messages.
     func distrustHistories(_ tx: StoreTransaction) throws {
         histories.forgetAll()
         try tx.distrustHistories()
@@ -123,14 +124,14 @@ extension ClientCore {
             tx,
             body
         )
-        // A push to all members lacks this account's reaction. A page that arrives after the push
-        // may contain older reactions.
+        // A push to all members lacks this account's reaction, and a page that arrives after the
+        // push may contain older reactions. Therefore request the reactions.
         for message in tx.outrun { try askReactions(to: message, in: chat, tx) }
         tx.outrun = []
     }
 
-    /// Starts the cursor for changes of a chat's messages. It starts at the latest login before the
-    /// first stored message.
+    /// Starts the cursor for changes of a chat's messages. The cursor starts at the last login
+    /// before the first message of the chat is stored.
     private func startChanges(of chat: ChatID, _ tx: StoreTransaction) throws {
         guard let mark: Int64 = try tx.value(of: .chatsMark) else { return }
         try tx.startChanges(of: chat, sinceMs: mark)
@@ -138,10 +139,10 @@ extension ClientCore {
 
     // MARK: - Requesting
 
-    /// Records which messages are on the screen, and requests the missing ones.
+    /// Records which messages are on the screen, and requests the missing messages.
     ///
     /// - Parameters:
-    ///   - position: the message at the edge of the screen towards which the reader moves; nil at
+    ///   - position: the message at the edge of the screen towards which the reader scrolls; nil at
     ///     the newest end.
     ///   - visible: the messages on the screen, oldest first. Gaps between them are filled.
     ///   - process: the `owner` of the process that shows the chat; empty for this process.
@@ -204,7 +205,7 @@ extension ClientCore {
         for looker in screens.lookers { try readHistory(for: looker, tx) }
     }
 
-    /// Fills gaps on screens that these changes may have caused, without waiting for the next look.
+    /// Fills gaps that these changes may have caused on screens, without waiting for the next look.
     func readHistories(of changes: ChangeSet, _ tx: StoreTransaction) throws {
         let changed = changes.chats.union(changes.histories)
         for looker in screens.lookers where changed.contains(looker.chat) {
@@ -355,7 +356,7 @@ extension ClientCore {
                 isBelieved = effects != nil
                 return effects ?? HistoryEffects()
             }
-            // The history was discarded in the meantime, so the cursor stays.
+            // If the history was discarded in the meantime, the cursor stays.
             guard isBelieved else { return }
             var cursor = asked
             cursor.advance(past: changes, asked: asked)

@@ -28,8 +28,8 @@ package struct Evidence: Equatable, Sendable {
 // MARK: - Single messages
 
 extension Evidence {
-    /// A message together with the id before it in the chat, from NOTIF_MESSAGE or the reply to
-    /// MSG_SEND.
+    /// A message, and the id of the message before it in the chat, from NOTIF_MESSAGE or the reply
+    /// to MSG_SEND.
     ///
     /// No visible message lies between the two. Nothing is claimed about `previous` itself, which
     /// may be deleted. A message from any other source, such as a search result, is an island: its
@@ -84,8 +84,8 @@ extension Evidence {
     /// The messages at or before `pivot`, newest first, up to the page size.
     ///
     /// If the server considers `pivot` to be in the future, it sends the newest messages instead.
-    /// This page is equally good evidence: it ends at the newest message, so no message after its
-    /// first one is missing.
+    /// This page is equally good evidence. It ends at the newest message, so no message after the
+    /// page's first message is missing.
     /// - Parameters:
     ///   - bound: the oldest position that the page may contain, as in the request.
     ///   - more: nil from a server that omits the field.

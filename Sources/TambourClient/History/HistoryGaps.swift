@@ -2,7 +2,7 @@
 package struct HistoryGaps: Equatable, Sendable {
     /// Before the first row.
     package var before: Bool
-    /// Between each row and the next; one element fewer than rows.
+    /// Between each row and the next row. There is one element fewer than there are rows.
     package var between: [Bool]
     /// After the last row.
     package var behind: Bool

@@ -89,11 +89,11 @@ package struct HistoryReader: Equatable, Sendable {
         if request.kind == .backward, inFlight.contains(request),
             let last = found.max(), last > request.pivot
         {
-            // The server sent a message after the pivot: its clock is behind the times of the
-            // chat's messages, so it took the pivot for a future time and returned the newest
-            // messages. It accepts a future pivot if a message has exactly that time. The next
-            // request therefore uses the other form: from the oldest stored message, or from just
-            // before it.
+            // The server sent a message after the pivot. Its clock is behind the times of the
+            // chat's messages: it took the pivot for a future time and returned the newest
+            // messages. The server accepts a future pivot if a message has exactly that time. The
+            // next request therefore uses the other form of pivot: the oldest stored message, or
+            // the position just before it.
             repeatsEdge.toggle()
         }
         ended(request)
@@ -112,7 +112,8 @@ package struct HistoryReader: Equatable, Sendable {
     /// Handles the loss of the connection: no reply will come.
     package mutating func disconnected() { inFlight = [] }
 
-    /// Returns a page that brings a row into a chunk, or comes closer to the row.
+    /// Returns the request for a page that brings a row into a chunk, or that comes closer to the
+    /// row.
     private func pageToReach(_ row: Position, _ plan: Plan) -> HistoryRequest? {
         if isReading { return nil }
         guard stranded == .last(at: row.timeMs) else { return plan.page(around: row) }
@@ -141,15 +142,15 @@ package struct HistoryViewport: Equatable, Sendable {
         var kind: HistoryRequest.Kind { self == .backward ? .backward : .forward }
     }
 
-    /// The row at the edge of the screen towards which the reader moves; nil when the chat opens at
-    /// its newest message.
+    /// The row at the edge of the screen towards which the reader scrolls; nil when the chat opens
+    /// at its newest message.
     package var position: Position?
     package var direction: Direction
     package var rowsOnScreen: Int
     /// The number of stored rows after `position` in the direction of reading, up to the end of its
     /// chunk.
     package var rowsAhead: Int
-    /// The last of these rows; nil without rows ahead.
+    /// The last of the rows ahead; nil if there are none.
     package var lastRowAhead: Position?
 
     package init(
@@ -215,7 +216,7 @@ private struct Plan {
 
     func page(behind chunk: PositionInterval, lastRow: Position) -> HistoryRequest? {
         let above = history.chunk(above: chunk.upper)
-        // New messages at the end arrive as pushes.
+        // At the end of the chat, request nothing: new messages arrive as pushes.
         guard above != nil || end.newest.map({ $0 > chunk.upper }) ?? false else { return nil }
         return request(.forward, from: lastRow, bound: above?.lower.previous)
     }

@@ -12,8 +12,8 @@ package struct HistoryRequest: Hashable, Sendable {
     }
 
     package let kind: Kind
-    /// The last position of its millisecond. The request asks for `backward` messages at or before
-    /// the pivot, and for `forward` messages after it.
+    /// The position from which the request reads: the last position of a millisecond. The request
+    /// asks for `backward` messages at or before the pivot, and for `forward` messages after it.
     package let pivot: Position
     /// The number of messages at or before the pivot.
     package let backward: Int
@@ -27,11 +27,11 @@ package struct HistoryRequest: Hashable, Sendable {
     /// The value of `ChatHistory.generation` at the time of planning.
     package let generation: Int64
 
-    /// `from`, Unix milliseconds; nil for the newest messages.
+    /// The field `from` of the request, in Unix milliseconds; nil for the newest messages.
     package var fromMs: Int64? { pivot == .max ? nil : pivot.timeMs }
-    /// `backwardTime`, Unix milliseconds.
+    /// The field `backwardTime` of the request, in Unix milliseconds.
     package var backwardTimeMs: Int64? { kind == .backward ? bound?.timeMs : nil }
-    /// `forwardTime`, Unix milliseconds.
+    /// The field `forwardTime` of the request, in Unix milliseconds.
     package var forwardTimeMs: Int64? { kind == .forward ? bound?.timeMs : nil }
 
     init(

@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// A chat that is on a screen.
 struct Screen {
-    /// The row towards which the reader moves; nil for the newest row.
+    /// The row at the edge towards which the reader scrolls; nil for the newest row.
     var position: Position?
     var direction: HistoryViewport.Direction
     var rowsOnScreen: Int

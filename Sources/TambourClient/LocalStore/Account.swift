@@ -1,14 +1,14 @@
 import GRDB
 import TambourProtocol
 
-/// The store's settings. Each has a name and one value.
+/// The store's settings. Each setting has a name and one value.
 extension StoreTransaction {
     /// The names of the settings; one value per account.
     enum Setting: String {
         /// The server's address with its scheme, as `ServerAddress` writes it.
         case server
-        /// The servers that the account trusts, as `ServerTrust` writes it; absent for the system's
-        /// authorities.
+        /// Which servers the account trusts, as `ServerTrust` writes it; absent if the account
+        /// trusts the system's authorities.
         case trust
         /// Identifies this installation to the server permanently. The `cid` of a message is unique
         /// within the installation.
@@ -51,11 +51,12 @@ extension StoreTransaction {
         )
     }
 
-    /// Stores the server, and the servers to trust at its address.
+    /// Stores the server's address, and which servers to trust there.
     ///
     /// - Parameters:
-    ///   - server: nil for the stored address.
-    ///   - trust: nil for the stored trust, which another address does not keep.
+    ///   - server: nil keeps the stored address.
+    ///   - trust: nil keeps the stored trust, unless `server` is a new address. A new address drops
+    ///     the stored trust.
     /// - Throws: `ClientError.invalid` when no server is known, or when trust is chosen for an
     ///   address without TLS.
     func set(server: ServerAddress?, trust: ServerTrust?) throws {
@@ -81,14 +82,16 @@ extension StoreTransaction {
         return made
     }
 
-    /// Returns a revision above all earlier ones, so that the knowledge stored under it wins.
+    /// Returns a revision above all earlier revisions. Knowledge stored under it replaces earlier
+    /// knowledge.
     func nextRevision() throws -> Int64 {
         let last = try lastRevision()
         try set(.revision, last + 1)
         return last + 1
     }
 
-    /// Deletes everything except the server's address, the trust in it, and the installation id.
+    /// Deletes everything except the server's address, the trust for this address, and the
+    /// installation id.
     func signOut() throws {
         try execute(
             "DELETE FROM setting WHERE name NOT IN (?, ?, ?)",
@@ -122,7 +125,7 @@ extension StoreReading {
         return try text.map { try ServerAddress($0) }
     }
 
-    /// The servers that the account trusts.
+    /// Which servers the account trusts.
     func trust() throws -> ServerTrust { ServerTrust(stored: try value(of: .trust)) }
 
     /// Whether the store holds a token.

@@ -11,13 +11,14 @@ struct ListedChat {
     let lastEventMs: Int64
     let othersReadMark: Int64
     let unread: Int64
-    /// -1 for ever, 0 for not muted, otherwise until this time in Unix milliseconds.
+    /// The end of the mute, in Unix milliseconds; 0 if the chat is not muted, -1 if it is muted for
+    /// ever.
     let mutedUntil: Int64
-    /// 0 for not pinned.
+    /// The number that orders the pinned chats; 0 if the chat is not pinned.
     let favourite: Int64
     let draft: String?
-    /// The number of messages and changes that the server refused, and of scheduled messages that
-    /// it could not send.
+    /// The number of messages and changes that the server refused, plus the number of scheduled
+    /// messages that the server could not send.
     let failed: Int64
     private let waiting: Data?
     private let refused: Data?

@@ -12,13 +12,14 @@ struct ChatRow {
     let unread: Int64
     /// Whether the account is no longer in the chat.
     let isGone: Bool
-    /// Whether neither the part of the list that has been received so far nor a later push contains
-    /// the chat. Also true for a group that the account is no longer in.
+    /// Whether the server's list may lack the chat: the part of the list received so far does not
+    /// contain the chat, and no later push does. Also true for a group that the account is no
+    /// longer in.
     let isStale: Bool
     /// The cursor up to which changes of the chat's messages are known; nil until its first message
     /// is stored.
     let changes: ChangeCursor?
-    /// Whether messages may have changed after that cursor.
+    /// Whether messages may have changed after the cursor `changes`.
     let isMissingChanges: Bool
     let historyGeneration: Int64
 
@@ -70,8 +71,8 @@ extension StoreReading {
         )
     }
 
-    /// Returns the chats that neither a list nor a push has contained since `distrustList`, and the
-    /// groups that the account is no longer in.
+    /// Returns the chats that no list and no push has contained since `distrustList`. Also returns
+    /// the groups that the account is no longer in.
     func staleChats() throws -> [ChatID] {
         try rows("SELECT id FROM chat WHERE isStale").map { ChatID($0[0]) }
     }

@@ -6,7 +6,7 @@ import TambourProtocol
 extension StoreTransaction {
     /// The source of a chat's description.
     enum ChatSource {
-        /// A request of this account. All values apply to this account.
+        /// The reply to a request of this account. All values apply to this account.
         case own
         /// A push with the same bytes for all members. It lacks the values that differ between
         /// members.
@@ -79,11 +79,12 @@ extension StoreTransaction {
     }
 
     /// Handles the loss of a chat that the account is no longer in. The stored part of a group
-    /// stays readable, with its draft, until the user leaves or hides the group on this device. Any
-    /// other chat is deleted, and so is a group that was left on this device.
+    /// stays readable, with its draft, until the user leaves or hides the group on this device. If
+    /// the user has already left the group on this device, the group is deleted. Any other chat is
+    /// deleted, too.
     ///
-    /// - Parameter keepsDraft: whether the server's draft stays, and in a deleted chat also the
-    ///   shown draft.
+    /// - Parameter keepsDraft: whether the server's draft stays. If the chat is deleted, the shown
+    ///   draft then stays, too.
     func loseChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
         let known = try row("SELECT status FROM chat WHERE id = ?", [chat.rawValue])
         let isLeft = known?["status"] == ChatStatus.left.name.description
@@ -282,7 +283,7 @@ extension StoreTransaction {
 }
 
 extension Chat {
-    /// Keeps the values of an older description that a push to all members lacks.
+    /// Copies from an older description the values that a push to all members lacks.
     fileprivate mutating func keepOwn(of old: Chat) {
         joinTime = old.joinTime
         newMessages = old.newMessages

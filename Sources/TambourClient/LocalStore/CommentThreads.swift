@@ -10,7 +10,8 @@ struct CommentThread {
     let channel: ChatID
     /// The number of comments according to the server; nil until it was requested.
     let count: Int64?
-    /// The newest comment of the newest page, of a later push, or of a reply to an own comment.
+    /// The newest comment known from the newest page, from later pushes, and from replies to own
+    /// comments.
     let newest: MessageID?
     /// Whether the server pushes new comments. In that case no comment is newer than `newest`.
     let isOpen: Bool
@@ -37,7 +38,8 @@ struct MessagePlace {
     /// Nil for a message that is not a comment.
     let post: MessageID?
 
-    /// - Parameter thread: the comment thread that `chat` is, if any.
+    /// - Parameter thread: the comment thread whose id is `chat`; nil if `chat` is not a comment
+    ///   thread.
     init(_ chat: ChatID, _ thread: CommentThread?) {
         self.chat = thread?.channel ?? chat
         post = thread?.post
@@ -45,8 +47,7 @@ struct MessagePlace {
 }
 
 extension StoreReading {
-    /// Returns the comment thread with the id of a chat; nil for a chat that is not a comment
-    /// thread.
+    /// Returns the comment thread with this id; nil for a chat that is not a comment thread.
     func commentThread(_ chat: ChatID) throws -> CommentThread? {
         guard !chat.isGroup else { return nil }
         return try row("SELECT * FROM comment_thread WHERE post = ?", [chat.rawValue])
@@ -66,7 +67,8 @@ extension StoreReading {
             .map { CommentThread($0) }
     }
 
-    /// Returns the known numbers of comments on the posts of a channel between two posts.
+    /// Returns the number of comments on each post of a channel from `first` through `last`. Omits
+    /// posts whose number is unknown.
     func commentCounts(
         in channel: ChatID,
         from first: MessageID,
@@ -98,7 +100,7 @@ extension StoreReading {
 
     /// Whether a chat is a channel whose administrators allow comments.
     func allowsComments(_ chat: ChatID) throws -> Bool {
-        // Spares other chats the decoding of their description.
+        // Check the type first, to avoid decoding the descriptions of other chats.
         let isChannel = try exists(
             "SELECT 1 FROM chat WHERE id = ? AND type = ?",
             [chat.rawValue, ChatType.channel.name.description]
@@ -136,7 +138,7 @@ extension StoreTransaction {
         changes.histories.insert(thread.channel)
     }
 
-    /// Notes a comment that may be the newest.
+    /// Records a comment that may be the newest.
     func note(newestComment comment: MessageID, of thread: CommentThread) throws {
         try execute(
             "UPDATE comment_thread SET newest = max(coalesce(newest, 0), ?) WHERE post = ?",
@@ -185,7 +187,7 @@ extension StoreTransaction {
         changes.comments.insert(thread.id)
     }
 
-    /// Reports changes of comment threads as changes of comments, not of chats.
+    /// Reports a change of a comment thread in `changes.comments`, not as a change of a chat.
     func separateComments() throws {
         for chat in changes.histories.union(changes.chats) where chat.rawValue > 0 {
             guard try commentThread(chat) != nil else { continue }

@@ -24,8 +24,8 @@ extension StoreTransaction {
         changes.chats.insert(chat)
     }
 
-    /// Shows the server's draft of a chat, unless this device has a queued or in-flight change of
-    /// the draft, or the draft is stored on this device only.
+    /// Shows the server's draft of a chat. Does nothing while a change of the draft is queued or in
+    /// flight on this device, or if the shown draft stays on this device only.
     func showDraft(of chat: ChatID) throws {
         guard try !isChangingDraft(in: chat) else { return }
         let before = try draft(of: chat)
@@ -66,8 +66,8 @@ extension StoreTransaction {
     func noteSavedDraft(_ text: String, replyTo: MessageID?, timeMs: Int64, in chat: ChatID) throws
     {
         try forgetSentDrafts(of: chat)
-        // `isOwn` is set even if another device has saved a draft at the same moment, because this
-        // draft was on the server.
+        // Set `isOwn` even if another device saved a draft at the same moment: the draft of this
+        // device was on the server, too.
         try execute(
             """
             INSERT INTO draft_saved VALUES (?, ?, ?, ?, 1) ON CONFLICT (chat) DO UPDATE SET
@@ -147,7 +147,7 @@ extension StoreTransaction {
             }
         }
         // When a dialog begins, the server replaces the draft for the person by a draft in the
-        // dialog, and reports both.
+        // dialog. It reports both changes.
         for (chat, time) in drafts.chats?.discarded.pairs ?? [] { try discard(time, in: chat) }
         for (user, time) in drafts.users?.discarded.pairs ?? []
         where drafts.chats?.saved[.dialog(me, user)] == nil {

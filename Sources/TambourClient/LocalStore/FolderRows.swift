@@ -4,7 +4,7 @@ import TambourProtocol
 
 /// The account's folders as the server last sent them. One of them contains all chats.
 extension StoreTransaction {
-    /// Stores folders and the order of all folders. Folders that are not in the order are deleted.
+    /// Stores folders and the order of all folders. Deletes the folders that the order lacks.
     func put(folders: [Folder], order: [Text]) throws {
         changes.folders = true
         for folder in folders {
@@ -16,8 +16,8 @@ extension StoreTransaction {
                 [folder.id.description, folder.storedBytes]
             )
         }
-        // Every real order contains the folder of all chats. An empty one means that the server
-        // sent no order.
+        // An order from the server always contains the folder of all chats. An empty order means
+        // that the server sent none.
         guard !order.isEmpty else { return }
         try execute("UPDATE folder SET place = -1")
         for (place, id) in order.enumerated() {
@@ -28,13 +28,13 @@ extension StoreTransaction {
 }
 
 extension StoreReading {
-    /// Returns the folders in their order.
+    /// Returns the folders in the order of the account.
     func folders() throws -> [Folder] {
         try rows("SELECT data FROM folder ORDER BY place")
             .compactMap { Folder(stored: $0["data"]) }
     }
 
-    /// Returns a folder; nil for an unknown one.
+    /// Returns a folder; nil if no folder has this id.
     func folder(_ id: String) throws -> Folder? {
         try row("SELECT data FROM folder WHERE id = ?", [id])
             .flatMap { Folder(stored: $0["data"]) }

@@ -112,8 +112,8 @@ extension StoreTransaction {
         )
     }
 
-    /// Handles data loss on the server: the stored messages stay visible, but gaps are assumed
-    /// between all of them.
+    /// Handles data loss on the server. The stored messages stay visible, but the client assumes
+    /// gaps between all of these messages.
     func distrustHistories() throws {
         try execute("DELETE FROM history_chunk")
         try execute("DELETE FROM history_tomb")

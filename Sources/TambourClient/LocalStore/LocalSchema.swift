@@ -26,14 +26,14 @@ enum LocalSchema {
         return migrator
     }()
 
-    /// Earlier versions knew no TLS and stored `HOST:PORT`, which without a scheme may now mean
-    /// TLS.
+    /// Adds a scheme to the stored address. Earlier versions had no TLS and stored `HOST:PORT`. An
+    /// address without a scheme may now mean TLS.
     private static let serverSchemes = """
         UPDATE setting SET value = 'tcp://' || value
         WHERE name = 'server' AND instr(value, '://') = 0;
         """
 
-    /// Adds the column for the message of the same chat that a message answers.
+    /// Adds the column `replyTo`: the id of the message of the same chat that a message answers.
     private static let threads = """
         ALTER TABLE message ADD COLUMN replyTo INTEGER;
         CREATE INDEX message_by_reply ON message (chat, replyTo) WHERE replyTo IS NOT NULL;
@@ -83,7 +83,8 @@ enum LocalSchema {
         );
         """
 
-    /// Marks as stale the lists of scheduled messages that the stored chats mention.
+    /// Adds a stale list of scheduled messages for each stored chat whose description mentions a
+    /// change of the list.
     private static func noteScheduled(_ db: Database) throws {
         for row in try Row.fetchAll(db, sql: "SELECT id, data FROM chat") {
             guard let chat = Chat(stored: row["data"]), chat.lastDelayedUpdateTime > 0 else {
@@ -150,8 +151,8 @@ enum LocalSchema {
         INSERT INTO chat_setting SELECT id, mutedUntil, favourite FROM chat;
         """
 
-    /// Chats whose stored data may be stale. A login need not list these chats, so they are
-    /// requested until a reply arrives.
+    /// Chats whose stored data may be stale. A login may omit these chats, so the client requests
+    /// each of them until a reply arrives.
     private static let chatRefresh = """
         CREATE TABLE chat_refresh (chat INTEGER PRIMARY KEY);
         """
@@ -180,8 +181,9 @@ enum LocalSchema {
         );
         """
 
-    /// Times are Unix milliseconds of the server's clock, unless a name ends with `Here`; `data` is
-    /// the object in wire format.
+    /// The first tables. Columns of times hold Unix milliseconds of the server's clock; columns
+    /// whose name ends with `Here` use this device's clock. Columns named `data` hold the object in
+    /// wire format.
     private static let first = """
         CREATE TABLE setting (
           name TEXT PRIMARY KEY,

@@ -4,8 +4,8 @@ import TambourProtocol
 
 /// The data of one account on this device: one SQLite file, readable by its owner only.
 ///
-/// When a call has returned successfully, for example after queueing a message, its data is flushed
-/// to disk. The writing connection uses `synchronous = FULL`; GRDB's default is NORMAL.
+/// A call that writes, for example one that queues a message, returns only after its data is
+/// flushed to disk. The writing connection uses `synchronous = FULL`; GRDB's default is NORMAL.
 package final class LocalStore: Sendable {
     package let path: String
     /// The path of a store in memory.
@@ -119,8 +119,8 @@ package final class LocalStore: Sendable {
 
 /// A gate that admits many callers until it is shut.
 ///
-/// Without the gate, a pool that is closed while a reader obtains a connection hands out a closed
-/// connection, and SQLite crashes.
+/// Without the gate, a reader could obtain a connection while the pool is being closed. The pool
+/// would then hand out a closed connection, and SQLite would crash.
 ///
 /// `@unchecked Sendable`: `isShut` is read under the read lock and written under the write lock.
 private final class Door: @unchecked Sendable {

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// Reading messages in the server's version.
+/// Reads messages as the server last sent them, without unconfirmed changes of this device.
 extension StoreReading {
     /// Returns a message; nil when it is not stored.
     func message(_ message: MessageID, in chat: ChatID) throws -> Message? {
@@ -140,7 +140,7 @@ extension StoreReading {
         in chat: ChatID,
         limit: Int
     ) throws -> [(id: MessageID, answered: MessageID)] {
-        // UNION drops rows found before, which ends a cycle.
+        // UNION drops rows that were found before, so the query ends even in a cycle.
         try rows(
             """
             WITH RECURSIVE answer (id, replyTo) AS (
@@ -160,7 +160,7 @@ extension StoreReading {
 
     /// Returns the messages with words that begin with the words of `query`, newest first.
     ///
-    /// - Parameter chat: nil for all chats, without comments.
+    /// - Parameter chat: nil for all chats; the search then omits comments.
     func messages(
         matching query: String,
         in chat: ChatID?,

@@ -2,17 +2,17 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// Messages in the server's version. Unconfirmed changes of this device are overlays.
+/// Messages as the server last sent them. Unconfirmed changes of this device are overlays.
 extension StoreTransaction {
-    /// Stores a message unless the stored one is newer.
+    /// Stores a message unless the stored version is newer.
     ///
-    /// Edits are ordered by the edit time in the message. Reactions have no time, so of two
-    /// versions with the same edit time, the one received later wins.
+    /// Edits are ordered by the edit time in the message. Reactions have no time. Of two versions
+    /// with the same edit time, the version received later therefore wins.
     /// - Parameters:
     ///   - revision: the revision at which the message was received; for a page, the revision of
     ///     its request.
-    ///   - isPushed: whether the server pushed the message with the same bytes to all members, and
-    ///     so without the account's own reaction.
+    ///   - isPushed: whether the message comes from a push. A push has the same bytes for all
+    ///     members and therefore lacks the account's own reaction.
     func put(_ message: Message, in chat: ChatID, revision: Int64, isPushed: Bool) throws {
         let version = message.updateTime ?? 0
         let known = try row(

@@ -104,7 +104,8 @@ extension StoreReading {
     }
 }
 
-/// A look as shared between processes. Messages are given by id.
+/// Which part of a chat a process shows on its screen, as shared between processes. Messages are
+/// given by id.
 struct SharedLook: Codable, Hashable {
     let position: Int64?
     let isGoingBack: Bool

@@ -73,7 +73,7 @@ extension StoreReading {
         )
     }
 
-    /// Returns the task that sends a message; nil without such a task.
+    /// Returns the task that sends a message; nil if there is no such task.
     func taskSending(cid: Int64, to chat: ChatID) throws -> TaskID? {
         try int(
             "SELECT task FROM overlay WHERE chat = ? AND cid = ? AND kind = ?",
@@ -82,7 +82,7 @@ extension StoreReading {
     }
 }
 
-/// Unconfirmed changes of a chat by this device.
+/// The unconfirmed changes that this device made in a chat.
 struct Overlays {
     struct Send {
         let task: TaskID
@@ -97,8 +97,8 @@ struct Overlays {
     /// A list of one emoji, or an empty list when the reaction was removed.
     private(set) var reactions: [MessageID: [String]] = [:]
     private var deleted: Set<Int64> = []
-    /// Queued and refused messages of this device. The server may already have stored such a
-    /// message, if its reply was lost.
+    /// Queued and refused messages of this device. If the reply to a message was lost, the server
+    /// may already have stored the message.
     private(set) var sends: [Send] = []
 
     fileprivate init(_ rows: [Row]) {

@@ -27,9 +27,9 @@ extension StoreTransaction {
         changes.people.insert(user.id)
     }
 
-    /// Stores a user from a list of members. The server sends the same list to everybody, so it
-    /// lacks the names that this account gave, the phone, and whether this account has blocked the
-    /// user.
+    /// Stores a user from a list of members. The server sends the same list to everybody. The list
+    /// therefore lacks the names that this account gave, the phone, and whether this account has
+    /// blocked the user.
     func put(member: User) throws {
         var user = member
         if let known = try self.user(user.id) {
@@ -57,13 +57,14 @@ extension StoreTransaction {
         try execute("UPDATE person SET isOnline = 0 WHERE isOnline")
     }
 
-    /// Lets the next record of a person replace the stored one, even if it is older.
+    /// Lets the next record of a person replace the stored record, even if the next record is
+    /// older.
     func distrustPerson(_ user: UserID) throws {
         try execute("UPDATE person SET isStale = 1 WHERE id = ?", [user.rawValue])
     }
 
-    /// Marks no person as a contact, and lets the next records replace all stored ones. Called
-    /// before a full list is stored.
+    /// Records that nobody is a contact, and lets the next record of each person replace the stored
+    /// record. Called before a full list is stored.
     func distrustContacts() throws {
         try execute("UPDATE person SET isContact = 0, isStale = 1")
     }

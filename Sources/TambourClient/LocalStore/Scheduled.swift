@@ -8,18 +8,19 @@ struct ScheduledList {
     var changedMs: Int64
     /// The time up to which this device has all changes of the list.
     var heldMs: Int64
-    /// The time of the last failure to send a message of the list; 0 for none.
+    /// The time of the last failure to send a message of the list; 0 if there was none.
     var failedMs: Int64
 
     /// Whether the stored list may lack changes.
     var isStale: Bool { changedMs > heldMs }
 }
 
-/// Scheduled messages that the server holds. Times are those of the server's clock.
+/// Scheduled messages that the server holds. All times are times of the server's clock.
 extension StoreTransaction {
     /// Stores the server's statement about the list of scheduled messages of a chat.
     ///
-    /// - Returns: whether another message of an already known list could not be sent.
+    /// - Returns: whether the server reports a new failure to send a message. False if the list was
+    ///   unknown before.
     @discardableResult
     func noteScheduled(in chat: ChatID, changedMs: Int64, failedMs: Int64 = 0) throws -> Bool {
         guard changedMs > 0 || failedMs > 0 else { return false }
@@ -126,7 +127,8 @@ extension StoreTransaction {
 }
 
 extension StoreReading {
-    /// Returns what is known about the list of a chat; nil for a list that was never mentioned.
+    /// Returns what is known about the list of a chat; nil if the server has never mentioned the
+    /// list.
     func scheduledList(of chat: ChatID) throws -> ScheduledList? {
         try row("SELECT * FROM scheduled_list WHERE chat = ?", [chat.rawValue]).map { row in
             ScheduledList(

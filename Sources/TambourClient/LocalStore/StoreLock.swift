@@ -16,7 +16,7 @@ final class StoreLock {
 
     var isHeld: Bool { descriptor >= 0 }
 
-    /// Takes the lock if it is free.
+    /// Takes the lock if it is free. Returns whether this process holds the lock now.
     func take() -> Bool {
         if isHeld { return true }
         let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

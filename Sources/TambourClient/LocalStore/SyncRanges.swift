@@ -1,8 +1,8 @@
 import GRDB
 import TambourProtocol
 
-/// Ranges of changes that the store still lacks, although the marks of the next login already
-/// cover them.
+/// Ranges of changes that the store still lacks. The next login does not return these changes,
+/// because its marks are later.
 extension StoreTransaction {
     /// Stores a range, and replaces an earlier range of the same kind with the same `since`.
     func put(_ range: SyncRange) throws {
@@ -23,15 +23,16 @@ extension StoreTransaction {
         try execute("DELETE FROM sync_range WHERE kind = ?", ["\(kind.name)"])
     }
 
-    /// Discards the open-ended ranges. The new login covers the changes since their start.
+    /// Discards the open-ended ranges. The new login covers the changes since the start of these
+    /// ranges.
     func forgetOpenRanges() throws {
         try execute("DELETE FROM sync_range WHERE upTo = ?", [SyncRange.openEnd])
     }
 }
 
 extension StoreReading {
-    /// Returns the range to request next: the newest one, or an open-ended range if no other is
-    /// left.
+    /// Returns the range to request next: the newest range, or an open-ended range if no other
+    /// range is left.
     func nextRange() throws -> SyncRange? {
         try row(
             "SELECT kind, since, upTo FROM sync_range ORDER BY upTo = ?, upTo DESC LIMIT 1",

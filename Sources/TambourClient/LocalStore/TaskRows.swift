@@ -43,8 +43,8 @@ extension StoreTransaction {
         )
     }
 
-    /// Updates what is shown after a task was done, discarded or cancelled and then removed.
-    /// Records that the photo copied by the task is no longer needed.
+    /// Updates what is shown after a task was removed. A task is removed when it is done, discarded
+    /// or cancelled. If the task copied a photo, records that the copy is no longer needed.
     private func takeBack(_ record: TaskRecord) throws {
         switch record.kind {
         case KeepPhotoTask.kind: endedPhotos.append(record.id)

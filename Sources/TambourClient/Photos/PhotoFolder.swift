@@ -19,8 +19,8 @@ struct PhotoFolder: Sendable {
         for keeper in keepers { unlink(path(of: keeper)) }
     }
 
-    /// Removes all files except the copies that `keepers` created. This includes partial copies,
-    /// which dead processes have left.
+    /// Removes all files except the copies that the tasks `keepers` created. Also removes partial
+    /// copies, which dead processes have left.
     func removeAll(but keepers: Set<TaskID>) {
         let kept = Set(keepers.map { "\($0)" })
         let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []

@@ -5,8 +5,8 @@ import TambourProtocol
 ///
 ///     photo.keep ◀── needs ── photo.upload ◀── refresh ── message.send.photo
 ///
-/// The copy exists as long as the row of the task that created it. The row stays until the message
-/// has left the queue: sent, cancelled or discarded.
+/// The copy exists as long as the row of the task that created the copy. The row stays until the
+/// message is sent, cancelled or discarded.
 final class PhotoRuns {
     private unowned let core: ClientCore
     /// The runs whose photo work is in progress on the host.
@@ -19,7 +19,7 @@ final class PhotoRuns {
         folder = PhotoFolder(store: core.store.path)
     }
 
-    /// Queues a message with a photo, and its two preceding tasks.
+    /// Queues a message with a photo, and the two tasks that must run before it.
     ///
     /// - Returns: the id of the message.
     func queue(
@@ -48,7 +48,8 @@ final class PhotoRuns {
     func reported(_ report: PhotoReport, by run: TaskRun) {
         core.run { [self] tx -> Void in
             let held = try core.tasks.task(run.task, tx)
-            // Ignore an ended run: a newer run has the task, or the task was cancelled.
+            // Ignore the report if its run has ended: a newer run has the task, or the task was
+            // cancelled.
             guard let record = held, record.run == run else {
                 // A copy cannot be interrupted. An unwanted copy is removed when it is complete.
                 if case .kept = report, held == nil { remove([run.task]) }
@@ -109,8 +110,8 @@ final class PhotoRuns {
         core.whenCommitted { [folder] in folder?.remove(keepers) }
     }
 
-    /// Removes copies without a task. A process that dies between a commit and its deferred steps
-    /// leaves such copies.
+    /// Removes copies whose task no longer exists. A process that dies between a commit and its
+    /// deferred steps leaves such copies.
     func removeStray(_ tx: StoreTransaction) throws {
         let keepers = try core.tasks.read(tx) { scheduler in
             Set(scheduler.tasks.filter { $0.kind == KeepPhotoTask.kind }.map(\.id))

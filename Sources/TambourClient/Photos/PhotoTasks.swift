@@ -3,8 +3,8 @@ import TambourProtocol
 
 /// Copies a photo, because the original may change or disappear before it is sent.
 ///
-/// The photo is not scaled down, because the plain build has no image library. The copy checks only
-/// the size, and the kind by the first bytes.
+/// The photo is not scaled down, because the plain build has no image library. The task checks only
+/// the size of the photo, and its kind by the first bytes.
 struct KeepPhotoTask: QueuedTask {
     static let kind = "photo.keep"
 

@@ -8,8 +8,8 @@ package protocol PhotoUpload: Sendable {
     /// Returns soon after its task is cancelled. An error thrown after that is ignored.
     ///
     /// - Parameters:
-    ///   - key: the idempotency key of all attempts. After a lost answer, the next attempt with the
-    ///     same key receives the same answer.
+    ///   - key: the idempotency key, which is the same for all attempts. After a lost answer, the
+    ///     next attempt with the key receives the same answer.
     ///   - offset: the server has confirmed all bytes before this offset.
     ///   - reached: called with the offset from which a later attempt can continue. The calls are
     ///     rare enough to store each offset on disk.

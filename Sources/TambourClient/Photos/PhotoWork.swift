@@ -1,4 +1,4 @@
-/// Work of a photo task on the host, because it takes longer than a transaction may.
+/// Work that a photo task leaves to the host, because it takes longer than a transaction may.
 package struct PhotoWork: Sendable {
     package enum Step: Sendable {
         /// Copy a file, as `PhotoFile.keep` does.

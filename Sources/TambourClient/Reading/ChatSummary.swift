@@ -38,8 +38,8 @@ public struct ChatSummary: Hashable, Sendable, Identifiable {
     public let preview: Preview?
     /// The text of the draft.
     public let draft: String?
-    /// The number of messages and changes that the server refused, and of scheduled messages that
-    /// it could not send.
+    /// The number of messages and changes that the server refused, plus the number of scheduled
+    /// messages that the server could not send.
     public let failedCount: Int
 
     /// The message that the list of chats shows for a chat.

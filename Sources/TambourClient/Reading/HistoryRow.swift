@@ -28,8 +28,8 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     /// The answered message; nil if the row answers no message, or a message that is known to be
     /// deleted.
     public internal(set) var quote: Quote?
-    /// The name of the original's sender, if this message is a forward; empty until the server has
-    /// stored the message.
+    /// The name of the sender of the forwarded message; nil if this message is not a forward. Empty
+    /// until the server has stored this message.
     public let forwardedFrom: String?
     /// The attachments, described in words.
     public let attachments: [String]
@@ -39,7 +39,7 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     public let event: String?
     public let reactions: [Reaction]
     public let isEdited: Bool
-    /// Whether an edit or a reaction of this device is queued or in flight.
+    /// Whether an edit or a reaction made on this device is queued or in flight.
     public let isChanging: Bool
     public let state: MessageState
     /// Whether messages may be missing between this row and the next one.

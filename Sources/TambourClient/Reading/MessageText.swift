@@ -9,7 +9,7 @@ extension Message {
     func eventText(name: (UserID) -> String) -> String? {
         guard let event = shownAttaches.first(where: { $0.type == .control }) else { return nil }
         let who = sender.map(name) ?? ""
-        // The sender of the event performed it. The ids name the people affected.
+        // The message's sender performed the event. The ids name the people affected.
         let concerned = event.userIDs ?? event.userID.map { [$0] } ?? []
         let others = concerned.map(name).joined(separator: ", ")
         let title = event.title.map { "\($0)" } ?? ""

@@ -1,6 +1,6 @@
 public import TambourProtocol
 
-/// A message, the messages it answers, and all answers, from the messages on this device.
+/// A message, the messages it answers, and all answers, as far as they are on this device.
 public struct MessageThread: Hashable, Sendable {
     /// A message of a thread.
     public struct Entry: Hashable, Sendable, Identifiable {
@@ -24,6 +24,6 @@ public struct MessageThread: Hashable, Sendable {
 
     /// The first message of the thread, then each answer followed by its own answers, oldest first.
     public let entries: [Entry]
-    /// Whether `entries` contains all entries on this device.
+    /// Whether `entries` contains all messages of the thread that are on this device.
     public let isWhole: Bool
 }

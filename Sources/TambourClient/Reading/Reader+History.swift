@@ -7,11 +7,11 @@ extension Reader {
     enum Anchor {
         /// The newest messages.
         case newest
-        /// The messages before this one.
+        /// The messages before this message.
         case before(MessageID)
-        /// The messages after this one.
+        /// The messages after this message.
         case after(MessageID)
-        /// The messages on both sides of this one.
+        /// The messages on both sides of this message.
         case around(MessageID)
     }
 
@@ -62,8 +62,8 @@ extension Reader {
         }
         for index in rows.indices {
             guard let quoted = rows[index].quote?.message else { continue }
-            // As in later replies of the server, a quote shows the message as it is now, and a
-            // deleted message is not quoted.
+            // A quote shows the current version of a message, and a deleted message is not quoted.
+            // Later replies of the server do the same.
             if try isGone(quoted, in: chat, held, &overlays) {
                 rows[index].quote = nil
             } else if let message = try store.message(quoted, in: chat) {
@@ -80,8 +80,8 @@ extension Reader {
         )
     }
 
-    /// Returns whether a message is known to be deleted. A stored answer to the message may still
-    /// contain its text.
+    /// Returns whether a message is known to be deleted. A stored answer may still contain the text
+    /// of the deleted message.
     private func isGone(
         _ message: MessageID,
         in chat: ChatID,
@@ -104,7 +104,7 @@ extension Reader {
     }
 
     private func end(of chat: ChatRow?, _ thread: CommentThread?) throws -> ChatEnd? {
-        // While comments are not pushed, newer ones may exist, so the end is unknown.
+        // While comments are not pushed, newer comments may exist, so the end is unknown.
         guard chat != nil || thread?.isOpen == true,
             let safe: Int64 = try store.value(of: .chatsMark)
         else { return nil }
@@ -204,7 +204,7 @@ extension Reader {
     }
 
     /// Returns the unconfirmed messages, except those that are also stored from the server. A
-    /// message can be both if the reply to its request was lost.
+    /// message can be unconfirmed and stored if the reply to its request was lost.
     func unsent(_ overlays: Overlays, in chat: ChatID) throws -> [Overlays.Send] {
         try overlays.sends.filter { try store.ownMessage(cid: $0.cid, in: chat, me: me) == nil }
     }

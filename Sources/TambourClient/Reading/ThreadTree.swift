@@ -64,8 +64,8 @@ struct ThreadTree {
         }
     }
 
-    /// Returns a message and the messages it answers, up to a chosen message; nil when there is too
-    /// little room.
+    /// Returns a message and the messages it answers, up to the first message in `chosen`, which is
+    /// omitted; nil when there is too little room.
     private func chain(from node: Node, to chosen: Set<Node>, atMost room: Int) -> [Node]? {
         var chain: [Node] = []
         var next = node

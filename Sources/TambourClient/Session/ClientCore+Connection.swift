@@ -19,7 +19,8 @@ extension ClientCore {
 
     /// Handles the end of the connection, or a failure to open it.
     ///
-    /// - Parameter failure: the reason why the connection could not be opened; nil if it was open.
+    /// - Parameter failure: the reason why the connection could not be opened; nil if the
+    ///   connection was open.
     package func connectionClosed(_ failure: ConnectionFailure? = nil) {
         run { tx in
             try self.notGreeted(failure ?? (self.wire.isSilent ? .closed : .otherProtocol), tx)
@@ -36,7 +37,8 @@ extension ClientCore {
         do {
             packets = try wire.receive(bytes)
         } catch {
-            // The start of the next packet is unknown.
+            // After unreadable bytes, the start of the next packet is unknown, so close the
+            // connection.
             run { tx in
                 try self.notGreeted(.otherProtocol, tx)
                 try self.breakConnection(tx)
@@ -82,7 +84,8 @@ extension ClientCore {
         greeting.failed(.unreachable(server: try tx.value(of: .server) ?? "", failure))
     }
 
-    /// The reason why the last attempt to connect failed; nil if it did not, or none has ended.
+    /// The reason why the last attempt to connect failed; nil if the attempt succeeded, or if no
+    /// attempt has ended.
     package var lastFailure: ConnectionFailure? {
         if case .unreachable(_, let failure)? = greeting.error { failure } else { nil }
     }

@@ -26,7 +26,8 @@ extension ClientCore {
         }
     }
 
-    /// The error while another process owns the connection: only that process could sign in.
+    /// The error of a sign-in while another process owns the connection: only that process could
+    /// sign in.
     private static let isTaken = ClientError.invalid(
         reason: "another process has this account open"
     )
@@ -40,6 +41,7 @@ extension ClientCore {
             try tx.set(.phone, phone)
             if let held {
                 // The login of this connection, done or in flight, uses the previous token.
+                // Therefore reconnect.
                 if held != token, hasSession { try breakConnection(tx) }
             } else {
                 signedIn()
@@ -83,7 +85,7 @@ extension ClientCore {
         awaitsSignIn()
     }
 
-    /// Logs out on the server. Pushes are ignored until the reply, which closes the connection.
+    /// Logs out on the server. Ignores pushes until the reply arrives, then closes the connection.
     func closeSession(_ tx: StoreTransaction) throws {
         life.logsOut()
         greeting.end()

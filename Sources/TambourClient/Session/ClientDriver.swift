@@ -16,7 +16,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
     private var connection: Connection?
     private var ear: Ear?
     private var dialing: Dialer.Attempt?
-    /// Kept over reconnects, so that they resume the TLS session.
+    /// The TLS client, kept over reconnects so that a new connection can resume the TLS session.
     private var secure: (client: TLSClient, trust: ServerTrust)?
     private var timer: TimerToken?
     private let lock: StoreLock
@@ -155,7 +155,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         }
     }
 
-    /// Creates the layers between the socket and the ear.
+    /// Creates the layers between the socket and the `Ear`.
     private func layers(
         _ server: ServerAddress,
         _ trust: ServerTrust,
@@ -228,11 +228,11 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
 
     /// Receives the events of one connection, until another connection replaces it in the driver.
     ///
-    /// `@unchecked Sendable`: used on the lane only; `adopt` hands it to the lane.
+    /// `@unchecked Sendable`: used on the lane only; `adopt` hands the object to the lane.
     private final class Ear: ConnectionDelegate, @unchecked Sendable {
         private weak var driver: ClientDriver?
         private let isSecure: Bool
-        /// Whether the core knows the connection.
+        /// Whether the core was told that the connection is open.
         private var isOpen = false
         /// Why the client has not accepted the server, or the server has not accepted the client.
         var refusal: TLSRefusal?
@@ -275,7 +275,8 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
             current.core.connectionClosed(failure)
         }
 
-        /// The reason that the core cannot know.
+        /// The reason why the connection ended, if the driver knows it; nil if the core must find
+        /// the reason.
         private var failure: ConnectionFailure? {
             if let refusal { return ConnectionFailure(refusal) }
             return isOpen ? nil : .closedDuringHandshake

@@ -5,19 +5,19 @@ public import TambourProtocol
 package protocol ClientHost: AnyObject {
     /// Opens a connection, and reports the result with `connectionOpened` or `connectionClosed`.
     ///
-    /// A connection with TLS is open after the handshake. When the server has accepted it and the
-    /// handshake begins, the host calls `connectionAccepted`.
+    /// A connection with TLS counts as open after the handshake. When the server has accepted the
+    /// connection and the handshake begins, the host calls `connectionAccepted`.
     func connect(to server: ServerAddress, trusting trust: ServerTrust)
 
-    /// Closes the connection, or stops opening one. The core then receives no events of this
-    /// connection.
+    /// Closes the connection, or cancels the attempt to open it. The core then receives no events
+    /// of this connection.
     func disconnect()
 
     /// Sends bytes on the connection, after all earlier bytes.
     func send(_ bytes: [UInt8])
 
     /// Calls the core's `wake` after this number of milliseconds. Replaces any earlier alarm; nil
-    /// cancels it.
+    /// only cancels the earlier alarm.
     func wake(afterMs: Int64?)
 
     /// Starts long-running work, and reports its progress with `PhotoRuns.reported`.
@@ -49,7 +49,7 @@ public enum ConnectionState: Hashable, Sendable {
     case connecting(attempt: Int)
     /// Connected. The changes since the last connection are still arriving.
     case syncing
-    /// All earlier changes have arrived, and later ones arrive as pushes.
+    /// All earlier changes have arrived, and later changes arrive as pushes.
     case online
 }
 
@@ -58,8 +58,8 @@ public enum ClientEvent: Hashable, Sendable {
     /// A user is typing in a chat; valid for some seconds.
     case typing(ChatID, UserID)
     /// The account was signed out: by the server, by another process, or because its token belongs
-    /// to another account (`Client.holdsAnother`). `reason` is the server's text if the server did
-    /// it.
+    /// to another account (`Client.holdsAnother`). If the server signed the account out, `reason`
+    /// is the server's text.
     case signedOut(reason: String)
     /// The server refused an action that was shown as done. The value is text for the user.
     case refused(String)
@@ -67,7 +67,8 @@ public enum ClientEvent: Hashable, Sendable {
     /// device was offline. The server sent the message at once. The planned time is in Unix
     /// milliseconds.
     case sentLate(ChatID, plannedMs: Int64)
-    /// The server could not send a scheduled message at its time. `Client.scheduled` shows it.
+    /// The server could not send a scheduled message at its time. `Client.scheduled` shows the
+    /// message.
     case scheduledFailed(ChatID)
     /// A packet was sent or received; published only while `ClientOptions.tapsFrames` is set.
     case frame(FrameTap)

@@ -21,17 +21,17 @@ public enum ConnectionFailure: Error, Hashable, Sendable {
     case nothingShared(reason: String)
     /// No trusted authority has signed the server's certificate.
     case untrusted(reason: String, key: ServerKeyDigest)
-    /// The server's certificate has expired, or one of its chain.
+    /// The server's certificate, or another certificate of its chain, has expired.
     ///
     /// - Parameter at: seconds since 1970.
     case expired(at: Int64)
-    /// The server's certificate becomes valid later, or one of its chain.
+    /// The server's certificate, or another certificate of its chain, is not valid yet.
     ///
     /// - Parameter until: seconds since 1970.
     case notYetValid(until: Int64)
-    /// The server's certificate is for other names, of which `names` has a few.
+    /// The server's certificate is for other names. `names` contains some of them.
     case wrongName(names: [String])
-    /// The server has another key than the pinned one.
+    /// The server's key is not the pinned key.
     case wrongKey(ServerKeyDigest)
     /// The server accepts only clients with a certificate, which this client cannot have.
     case certificateRequired
@@ -88,12 +88,12 @@ public enum ConnectionFailure: Error, Hashable, Sendable {
         }
     }
 
-    /// What to try when a server without TLS gives no understandable answer.
+    /// Advice for the user when a connection without TLS gets no understandable answer.
     private func hint(of server: String) -> String {
         server.hasPrefix("tcp://") ? " If it expects TLS, write tls:// before its name." : ""
     }
 
-    /// What to try when a server may have no TLS.
+    /// Advice for the user when the server may not support TLS.
     private static let plainHint =
         " Only if you trust every network in between, write tcp:// to connect without TLS."
 

@@ -2,7 +2,8 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Opens TCP connections off the lane. Looks up names and tries their addresses in turn.
+/// Opens TCP connections without blocking the lane. Looks up names and tries their addresses in
+/// turn.
 enum Dialer {
     /// The time limit for each address.
     private static let patienceMs: Int32 = 10_000
@@ -47,7 +48,7 @@ enum Dialer {
         var found: UnsafeMutablePointer<addrinfo>?
         let isLocal = server.isLocalName
         if !isLocal { hints.ai_flags = AI_ADDRCONFIG }
-        // Without a name, the addresses are those of this machine.
+        // Without a host name, the system returns the addresses of this machine.
         let host: String? = isLocal ? nil : server.host
         guard getaddrinfo(host, "\(server.port)", &hints, &found) == 0 else {
             throw .unknownHost

@@ -9,7 +9,7 @@ struct Greeting {
     private(set) var isDone = false
     /// The reason why the last connection ended before the server accepted the client.
     private(set) var error: ClientError?
-    /// Who may register on the server, as it last reported.
+    /// Who may register on the server, as the server last reported.
     private(set) var registration = Client.RegistrationPolicy.open
     private var waiters: [Waiter] = []
 

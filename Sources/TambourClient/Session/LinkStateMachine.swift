@@ -14,12 +14,13 @@ package struct LinkPolicy: Sendable {
     package var keepAliveMs: Int64 = 60_000
     /// The time limit for the reply to a PING. After it, the connection is considered dead.
     package var pingTimeoutMs: Int64 = 20_000
-    /// The same limit after a change of network, which most connections do not survive.
+    /// The time limit for the reply to a PING after a change of network. Most connections do not
+    /// survive such a change.
     package var kickTimeoutMs: Int64 = 3_000
-    /// The maximum of the first pause after a failure. It doubles with each further failure. Each
-    /// pause is random, from half of the maximum to all of it.
+    /// The maximum of the first pause after a failure. The maximum doubles with each further
+    /// failure. Each pause is a random time between half of the maximum and the maximum.
     package var backoffBaseMs: Int64 = 1_000
-    /// The limit of the doubled maximum.
+    /// The highest value that the maximum reaches by doubling.
     package var backoffCapMs: Int64 = 120_000
     /// The longest pause after a failure while the user waits for the connection.
     package var impatientPauseMs: Int64 = 2_000
@@ -29,8 +30,8 @@ package struct LinkPolicy: Sendable {
 
 /// Decides when to connect, when to send a PING, and when to give up a connection.
 ///
-/// It has neither clock nor socket. The caller passes the time of a monotonic clock and performs
-/// the returned actions. `nextWakeMs` is the latest time for the next call of `tick`.
+/// It has no clock and no socket. The caller passes the time of a monotonic clock and performs the
+/// returned actions. `nextWakeMs` is the latest time for the next call of `tick`.
 package struct LinkStateMachine: Sendable {
     package enum Phase: Hashable, Sendable {
         /// No connection is wanted.
@@ -56,15 +57,15 @@ package struct LinkStateMachine: Sendable {
     private let policy: LinkPolicy
     /// The number of attempts to connect since the last login; since creation if there was none.
     package private(set) var attempts = 0
-    /// The number of failures that counts for the next pause. A login, `start`, and a change of
-    /// network during a pause reset it.
+    /// The number of failures that determines the length of the next pause. A login, `start`, and a
+    /// change of network during a pause reset the number.
     private var failures = 0
     private var lastReceivedMs: Int64 = 0
     /// The earliest time at which `hurry` ends the pause.
     private var soonestMs: Int64 = 0
     /// The end of the last pause that the server requested.
     private var restUntilMs = Int64.min
-    /// The time when the reply to the PING in flight is due; nil without such a PING.
+    /// The time when the reply to the PING in flight is due; nil if no PING is in flight.
     private var answerDueMs: Int64?
     /// Whether the login waits for the user. Such a login has no time limit.
     package var awaitsPerson = false
@@ -148,7 +149,7 @@ package struct LinkStateMachine: Sendable {
 
     /// Handles the end of the connection, or a failure to open it.
     /// - Parameter random: 64 random bits. They spread the reconnects of clients that lost the same
-    ///   server.
+    ///   server at the same time.
     package mutating func closed(nowMs: Int64, random: UInt64) {
         guard phase != .stopped else { return }
         if case .waiting = phase { return }

@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// The requests of one connection that are in flight.
 struct RequestTable {
-    /// A query of which only one request is in flight at a time.
+    /// A query for which at most one request is in flight at a time.
     enum Question: Equatable {
         /// The changes of a chat's messages.
         case changes(ChatID)

@@ -4,16 +4,18 @@ import TambourNet
 /// The address of a server, and whether the connection is encrypted.
 ///
 /// The text forms are `tls://HOST[:PORT]`, `tcp://HOST[:PORT]` and `HOST[:PORT]`; an IPv6 address
-/// is in brackets. Without a scheme the address means TLS, except on this machine: a loopback
-/// address, `localhost` or a name below it means TCP. A client never changes the scheme by itself.
+/// is in brackets. An address without a scheme means TLS, except for this machine: a loopback
+/// address, `localhost`, or a name that ends with `.localhost` means TCP. A client never changes
+/// the scheme by itself.
 public struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
     public enum Scheme: String, Sendable, CaseIterable {
-        /// Encrypted, and the server proves its name.
+        /// Encrypted. The server also proves its name.
         case tls
-        /// Neither. Everybody on the way can read and change everything.
+        /// Not encrypted, and the server does not prove its name. Everybody on the way can read and
+        /// change everything.
         case tcp
 
-        /// The port of an address that names none.
+        /// The port of an address that names no port.
         public var defaultPort: UInt16 {
             switch self {
             case .tls: 443
@@ -46,8 +48,8 @@ public struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
     /// The host without the dot that ends an absolute DNS name. Certificates contain no such dot.
     var name: String { host.hasSuffix(".") ? String(host.dropLast()) : host }
 
-    /// Whether the host is `localhost` or a name below it. Such a name is never looked up, because
-    /// the answer could come from another machine (RFC 6761, section 6.3).
+    /// Whether the host is `localhost` or a name that ends with `.localhost`. Such a name is never
+    /// looked up, because the answer could come from another machine (RFC 6761, section 6.3).
     var isLocalName: Bool { name == "localhost" || name.hasSuffix(".localhost") }
 
     private struct Mistake: Error {
@@ -106,8 +108,8 @@ public struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         return port
     }
 
-    /// Returns why a text in lower case can be neither a DNS name nor an IPv4 address; nil if it
-    /// can.
+    /// Checks a host name in lower case. Returns the mistake; nil if the text can be a DNS name or
+    /// an IPv4 address.
     private static func mistake(inName host: String) -> String? {
         if host.isEmpty { return "the name is missing" }
         if !host.utf8.allSatisfy({ $0 < 0x80 }) {
@@ -121,7 +123,7 @@ public struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         guard isName, host.utf8.count <= 253,
             labels.allSatisfy({ (1...63).contains($0.utf8.count) })
         else { return "“\(host)” is no name of a host" }
-        // The system would read such a name as an unusual form of an IPv4 address.
+        // The system would read a name whose last label is a number as an unusual IPv4 address.
         let isNumber = labels.last?.utf8.allSatisfy { (0x30...0x39).contains($0) } == true
         var bytes = in_addr()
         guard isNumber, inet_pton(AF_INET, host, &bytes) != 1 else { return nil }

@@ -2,19 +2,21 @@ import Foundation
 import TambourProtocol
 import TambourTLS
 
-/// The servers that a client trusts at an address with TLS.
+/// Which servers a client trusts at an address with TLS.
 public enum ServerTrust: Hashable, Sendable {
     /// Servers whose certificate an authority of the system has signed.
     case system
-    /// Servers whose chain contains one of these certificates, instead of the system's authorities.
+    /// Servers whose certificate chain contains one of these certificates. The system's authorities
+    /// are then not trusted.
     ///
     /// - Parameter pem: certificates in PEM. Other contents of the text are ignored.
     case authorities(pem: String)
-    /// The server with this key, whatever the name and the time of its certificate.
+    /// The server with this key. The name and the validity period in its certificate do not matter.
     case pinned(ServerKeyDigest)
 }
 
-/// The SHA-256 of a server's public key, as its certificate contains it (SubjectPublicKeyInfo).
+/// The SHA-256 digest of a server's public key in the form that its certificate contains
+/// (SubjectPublicKeyInfo).
 ///
 /// A renewed certificate with the same key has the same digest.
 public struct ServerKeyDigest: Hashable, Sendable, CustomStringConvertible {
@@ -25,8 +27,8 @@ public struct ServerKeyDigest: Hashable, Sendable, CustomStringConvertible {
         self.bytes = bytes
     }
 
-    /// Reads 64 hexadecimal digits, in which colons are ignored, or Base64; either may follow
-    /// `sha256:`, `sha256/` or `sha256//`.
+    /// Parses a digest: 64 hexadecimal digits, with or without colons, or Base64. The text may
+    /// begin with `sha256:`, `sha256/` or `sha256//`.
     ///
     /// - Returns: nil for any other text.
     public init?(_ text: String) {
@@ -81,7 +83,7 @@ extension ServerTrust {
         self = ServerKeyDigest(stored).map { .pinned($0) } ?? .authorities(pem: stored)
     }
 
-    /// The trust without the parts of a text that are no certificates. Such a part may be a key,
+    /// The trust, reduced to the certificates in its text. Other parts of the text may be keys,
     /// which must not be stored.
     var withCertificatesOnly: ServerTrust {
         guard case .authorities(let pem) = self else { return self }
@@ -104,9 +106,9 @@ extension ServerTrust {
         }
     }
 
-    /// Checks that an address has a certificate to which a chosen trust can apply.
+    /// Checks that this trust can apply to an address. Only an address with TLS has a certificate.
     ///
-    /// - Throws: `ClientError.invalid` for any trust but `system` at an address without TLS.
+    /// - Throws: `ClientError.invalid` if the address has no TLS and the trust is not `system`.
     func requireTLS(at address: ServerAddress) throws(ClientError) {
         guard address.scheme == .tls || self == .system else {
             throw .invalid(
@@ -115,7 +117,7 @@ extension ServerTrust {
         }
     }
 
-    /// Checks that a client can be made.
+    /// Checks that a TLS client with this trust can be created.
     ///
     /// - Throws: `ClientError.invalid` for a text without certificates, and in a build without TLS.
     func check() throws(ClientError) {

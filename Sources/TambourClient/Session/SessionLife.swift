@@ -5,7 +5,7 @@ struct SessionLife {
     /// The number of ended connections and sign-outs so far. A reply is valid only if the number
     /// has not changed since its request.
     private(set) var number = 0
-    /// Whether the connection is logged in to an account that is not stored here, or no longer
+    /// Whether the connection is logged in to an account that is not stored here, or is no longer
     /// stored here.
     private(set) var isForeign = false
 
@@ -19,6 +19,6 @@ struct SessionLife {
     /// account out.
     mutating func signedOut() { number += 1 }
 
-    /// Notes that the server has yet to log out the account of this connection.
+    /// Records that the server has not yet logged out the account of this connection.
     mutating func logsOut() { isForeign = true }
 }

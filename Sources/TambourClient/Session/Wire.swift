@@ -15,15 +15,15 @@ struct Wire {
 
     private static func newDecoder() -> FrameDecoder {
         var decoder = FrameDecoder(limits: .standard)
-        // The limits for unauthenticated peers protect a server, so they do not apply to its own
-        // packets.
+        // The limits for unauthenticated peers protect a server. They do not apply to packets that
+        // a server sends.
         decoder.authenticated = true
         return decoder
     }
 
     // MARK: - Receiving
 
-    /// Whether the buffer contains no partial packet.
+    /// Whether the buffer of received bytes is empty.
     var isSilent: Bool { received.isEmpty }
 
     /// Prepares for the bytes of a new connection.

@@ -16,8 +16,8 @@ struct CommentReading {
 
     mutating func disconnected() { self = CommentReading() }
 
-    /// Returns the posts whose number of comments is unknown or old, and notes that it is requested
-    /// now.
+    /// Returns the posts whose number of comments is unknown or old. Records that the client
+    /// requests these numbers now.
     fileprivate mutating func postsToCount(among posts: [MessageID], nowMs: Int64) -> [MessageID] {
         if countedAtMs.count > Self.most { countedAtMs = [:] }
         let due = posts.filter { post in
@@ -33,13 +33,14 @@ struct CommentReading {
 extension ClientCore {
     // MARK: - Opening
 
-    /// Subscribes to comments, then requests their newest page. In this order no new comment is
-    /// missed: it is on that page, or the server pushes it.
+    /// Subscribes to comments, then requests their newest page. In this order the client misses no
+    /// new comment: either the page contains the comment, or the server pushes it.
     func openComments(_ thread: CommentThread, _ tx: StoreTransaction) throws {
         guard !wire.requests.isOpen(.comments(thread.id)), !comments.refused.contains(thread.id)
         else { return }
         comments.asked.insert(thread.id)
-        // Beyond its limit, the server would end the oldest subscription without notice.
+        // If the client exceeded the limit of subscriptions, the server would end the oldest
+        // subscription without notice.
         let open = try tx.openCommentThreads().filter { $0.id != thread.id }
         for oldest in open.prefix(max(0, open.count + 1 - Limits.standard.maxOpenThreads)) {
             screens.forget(oldest.id)
@@ -59,8 +60,8 @@ extension ClientCore {
     }
 
     private func readNewest(of thread: CommentThread, _ tx: StoreTransaction) throws {
-        // Changes since the last subscription are unknown, so discard what is known about
-        // completeness.
+        // Changes since the last subscription are unknown, so discard the knowledge of which
+        // intervals are complete.
         try change(thread.id, with: [], isPushed: false, tx) { $0.resync() }
         try tx.forgetNewestComment(of: thread)
         let generation = try histories.history(of: thread.id, tx).generation
@@ -78,7 +79,7 @@ extension ClientCore {
             case .success(let success): reply = success
             case .failure(let error): return try notOpened(thread, error, tx)
             }
-            // The post or its channel is gone.
+            // If the post or its channel is gone, ignore the reply.
             guard try tx.commentThread(thread.id) != nil else { return }
             let messages = reply.messages ?? []
             let found = messages.map { Position($0.id.rawValue) }

@@ -2,7 +2,7 @@ import TambourProtocol
 
 /// What is known about the account's folders on the current connection.
 struct FolderLink {
-    /// Whether the stored folders have all changes up to the last push.
+    /// Whether the stored folders include all changes up to the last push.
     var isCurrent = false
     /// Whether the server refused the request for folders. In that case, this connection makes no
     /// further attempts.
@@ -26,7 +26,7 @@ extension ClientCore {
         call(FoldersGetRequest(folderSync: mark), as: .folders) { [self] answer, tx in
             switch answer {
             case .success(let reply):
-                // The reply may be older than a push that preceded it.
+                // If a push arrived before the reply, the reply may be older than the push.
                 guard isCurrent(.folders, since: asked, tx) else { return try readFolders(tx) }
                 folders.isCurrent = true
                 try tx.put(folders: reply.folders, order: reply.foldersOrder)
@@ -46,7 +46,7 @@ extension ClientCore {
         tx.learned.insert(.folders)
     }
 
-    /// Stores the reply to the change of folders that has just ended.
+    /// Stores the reply to the task that changed folders and has just ended.
     func learn(
         _ changed: [Folder],
         _ order: [Text],

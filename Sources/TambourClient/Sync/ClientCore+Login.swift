@@ -7,7 +7,8 @@ extension ClientCore {
         .lz4Large, .historyMore, .resync, .syncMore, .objects, .registration,
     ]
 
-    /// Greets the server. If an account is signed in, logs in without waiting for the reply.
+    /// Greets the server. If an account is signed in, logs in without waiting for the reply to the
+    /// greeting.
     func greet(_ tx: StoreTransaction) throws {
         let hello = SessionInitRequest(
             userAgent: UserAgent(
@@ -73,7 +74,8 @@ extension ClientCore {
     }
 
     /// Returns whether the data stored here belongs to this account. Another server, or the same
-    /// server set up again, assigns the same ids to other people, whose registration times differ.
+    /// server after a new installation, assigns the same ids to other people. Their registration
+    /// times differ.
     private func isOurs(_ account: User, _ tx: StoreTransaction) throws -> Bool {
         guard let held = try tx.userID() else { return true }
         guard held == account.id else { return false }
@@ -132,8 +134,8 @@ extension ClientCore {
         try tx.set(.user, me.rawValue)
         if let token = reply.token { try tx.set(.token, token) }
         tx.changes.account = true
-        // Replaces the stored record even with an older one, because the server may have been
-        // restored from a backup.
+        // The new record replaces the stored record even if the new record is older, because the
+        // server may have been restored from a backup.
         try tx.distrustPerson(me)
         try tx.put(reply.profile.contact)
 
@@ -193,8 +195,8 @@ extension ClientCore {
 
     /// Stores chats, each with its newest message.
     ///
-    /// - Parameter asked: `transactions` at the time of the request; nil for a login, whose reply
-    ///   precedes all pushes.
+    /// - Parameter asked: the value of `transactions` at the time of the request; nil for a login,
+    ///   whose reply precedes all pushes.
     private func put(
         _ chats: [Chat],
         since asked: Int? = nil,
@@ -246,7 +248,7 @@ extension ClientCore {
         }
     }
 
-    /// Requests the changes of a kind since the login.
+    /// Requests the changes of one kind since the login.
     func askRecent(
         _ kind: SyncKind,
         upTo: Int64 = SyncRange.openEnd,

@@ -1,7 +1,7 @@
 import TambourProtocol
 
 /// Services for other processes that share the store, in addition to running their tasks. This
-/// process provides them while it owns the connection.
+/// process provides the services while it owns the connection.
 ///
 /// The other processes write looks into the store, and also errands: requests whose replies they
 /// wait for. The connected process notices the change of the store, performs the looks and errands,
@@ -63,7 +63,8 @@ extension ClientCore {
             olderThanMs: Self.errandMs,
             ifUnsent: Self.unsentErrandMs
         )
-        // The sender of these errands has ended, or has lost its connection without recording this.
+        // Fail the errands that another connection has sent: that connection has ended, even if its
+        // process has not recorded this.
         let sender = "\(owner).\(life.number)"
         try tx.failErrands(notSentBy: sender)
         for (id, opcode, payload) in try tx.unsentErrands() {

@@ -4,8 +4,7 @@ import TambourProtocol
 struct Introductions {
     private var asked: Set<UserID> = []
 
-    /// Returns the people to request: mentioned people who are neither stored nor already
-    /// requested.
+    /// Returns the people to request: mentioned people who are not stored and not yet requested.
     mutating func strangers(
         among mentioned: Set<UserID>,
         _ tx: StoreTransaction
@@ -37,7 +36,7 @@ extension ClientCore {
                     let met = reply.contacts.map(\.id)
                     askPresence(of: try met.filter { try tx.chatRow(.dialog(me, $0)) != nil })
                 }
-                // Their names may appear in chats and rows on the screen.
+                // The names of these people may appear in chats and rows on the screen.
                 tx.changes.everything = true
             }
         }

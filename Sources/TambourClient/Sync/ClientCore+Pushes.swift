@@ -318,7 +318,7 @@ extension ClientCore {
             }
             guard let me = try tx.userID() else { return }
             try tx.settleDoubt(about: chat)
-            // The account is not in the chat.
+            // If the reply lacks the chat, the account is not in the chat.
             if !chats.contains(where: { $0.id == chat }) {
                 guard isCurrent(.chat(chat), since: asked, tx) else { return try refresh(chat, tx) }
                 try tx.loseChat(chat, keepsDraft: !chat.isGroup)

@@ -1,7 +1,7 @@
 import TambourProtocol
 
-/// The lists of scheduled messages. They are fetched when their chat is on a screen, or when one of
-/// the messages could not be sent.
+/// The lists of scheduled messages. The client fetches a list when its chat is on a screen, or when
+/// the server could not send one of its messages.
 extension ClientCore {
     /// How far in the future an unwanted message is rescheduled. The server must not send the
     /// message before it is cancelled.
@@ -44,10 +44,10 @@ extension ClientCore {
         tx.learned.insert(.scheduled(push.chatID))
     }
 
-    /// Stores what a description of a chat says about its scheduled messages. Tells the user if
-    /// another message could not be sent.
+    /// Stores what a description of a chat says about its scheduled messages. Tells the user if the
+    /// server reports a new failure to send a message.
     ///
-    /// - Returns: whether another message could not be sent.
+    /// - Returns: whether the server reports a new failure.
     @discardableResult
     func noteScheduled(
         in chat: ChatID,
@@ -92,8 +92,8 @@ extension ClientCore {
 
     /// Cancels a queued message that may have reached the server although no reply arrived.
     ///
-    /// Such a message is scheduled once more, far in the future, to learn its id, and then
-    /// cancelled.
+    /// The client does not know the id of such a message. To learn the id, it schedules the message
+    /// once more, far in the future. Then it cancels the message.
     /// - Returns: false for other tasks, which can be cancelled at once.
     func withdraw(_ record: TaskRecord, _ tx: StoreTransaction) throws -> Bool {
         guard record.runs > 0, !record.state.isFailed,

@@ -48,8 +48,8 @@ struct Subjects {
         learnedAt[subject, default: 0] <= asked + 1 && !tx.hasLearned(subject)
     }
 
-    /// Returns whether the settings of a chat must be requested once the account has joined the
-    /// chat again.
+    /// Returns whether the settings of a chat must be requested when the account joins the chat
+    /// again.
     func lacksSettings(of chat: ChatID) -> Bool { withoutSettings.contains(chat) }
 
     mutating func setLacksSettings(of chat: ChatID, _ isLacking: Bool) {
@@ -57,13 +57,13 @@ struct Subjects {
     }
 }
 
-/// Replies yield to pushes: docs/decisions/0017-answers-yield.md
+/// A reply does not replace newer data from a push: docs/decisions/0017-answers-yield.md
 extension ClientCore {
     /// Returns whether no transaction has updated a subject since the transaction of a request.
     ///
-    /// A reply may be older than a push that precedes it. First, the server pushes the effects of
-    /// all requests of one transaction before it sends the first reply. Second, it answers queries
-    /// from a snapshot that does not block writers.
+    /// A reply may be older than a push that arrives before it, for two reasons. First, the server
+    /// pushes the effects of all requests of one transaction before it sends the first reply.
+    /// Second, the server answers queries from a snapshot that does not block writers.
     /// - Parameter asked: `transactions` at the time of the request.
     func isCurrent(_ subject: Subject, since asked: Int, _ tx: StoreTransaction) -> Bool {
         subjects.isCurrent(subject, since: asked, tx)

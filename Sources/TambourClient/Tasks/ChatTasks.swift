@@ -35,7 +35,7 @@ struct UpdateChatTask: ClientTask {
     let chat: Int64
     var title: String?
     var about: String?
-    /// 0 unpins the message.
+    /// The message to pin; 0 unpins the pinned message.
     var pinned: Int64?
 
     var lane: String? { chatLane(ChatID(chat)) }
@@ -63,8 +63,8 @@ struct UpdateMembersTask: ClientTask {
     let users: [Int64]
     let isRemoval: Bool
     var showsHistory = true
-    /// If set, changes the users' rights as administrators, not their membership. Bits are as in
-    /// the table of roles.
+    /// If set, the task changes the users' rights as administrators, not their membership. The
+    /// table of roles defines the bits.
     var permissions: Int64?
 
     var lane: String? { chatLane(ChatID(chat)) }
@@ -157,9 +157,10 @@ struct ConfigureChatTask: ClientTask {
     static let kind = "chat.configure"
 
     let chat: Int64
-    /// -1 for ever, 0 for not muted, otherwise until this time in Unix milliseconds.
+    /// The end of the mute, in Unix milliseconds; 0 if the chat is not muted, -1 if it is muted for
+    /// ever.
     var mutedUntil: Int64?
-    /// 0 for not pinned; pinned chats are ordered by this number.
+    /// The number that orders the pinned chats; 0 for a chat that is not pinned.
     var favourite: Int64?
 
     static let lane = "config"
@@ -221,7 +222,7 @@ struct UpdateContactTask: ClientTask {
     func succeeded(_ reply: ContactUpdateReply, in core: ClientCore, _ tx: StoreTransaction) throws
     {
         guard let contact = reply.contact else { return }
-        // Blocking neither creates nor removes a contact.
+        // Blocking does not create or remove a contact.
         let isContact: Bool? =
             switch action {
             case "ADD", "UPDATE": true

@@ -33,14 +33,14 @@ extension ClientCore {
         return OutgoingID(id.rawValue)
     }
 
-    /// Cancels a pending task, or discards a failed one. For a task in flight, the server's reply
-    /// decides.
+    /// Cancels a pending task, or discards a failed one. If the task is in flight, the server's
+    /// reply decides whether the task takes effect.
     func cancel(_ outgoing: OutgoingID, _ tx: StoreTransaction) throws {
         let id = TaskID(outgoing.rawValue)
         let record = try tasks.task(id, tx)
         if let record, try withdraw(record, tx) { return }
         try tasks.change(tx) { next in
-            // The tasks that this task needs were queued for it alone, and are cancelled too.
+            // The tasks that this task needs were queued only for it. Cancel them too.
             let steps = next.needed(for: id)
             guard record?.state.isFailed == true else { return next.cancel(steps + [id]) }
             var changes = try next.discard(id)
@@ -120,7 +120,7 @@ extension ClientCore {
             tasks.answering(asked)
             switch answer {
             case .success(let reply):
-                // Ignore the reply to an ended run: another run has the task.
+                // Ignore the reply if its run has ended, because another run may have the task.
                 guard let record = try tasks.task(run.task, tx), record.run == run else { return }
                 // The task may have been rewritten since the request was sent.
                 let wanted = TaskKinds.read(record) as? Kind ?? task
@@ -163,7 +163,8 @@ extension ClientCore {
         }
     }
 
-    /// Ends a run without a retry, because the server refused the task or it would have no effect.
+    /// Ends a run without a retry: the server refused the task, or the request would have no
+    /// effect.
     private func refuse(
         _ task: some ClientTask,
         _ run: TaskRun,
@@ -219,7 +220,7 @@ extension ClientCore {
         try ended([record], tx)
     }
 
-    /// After cancelled tasks are removed, shows the state without them.
+    /// Calls `ended` of the cancelled tasks that were removed, to show the state without them.
     private func ended(_ records: [TaskRecord], _ tx: StoreTransaction) throws {
         for record in records where try tasks.task(record.id, tx) == nil {
             try (TaskKinds.read(record) as? any ClientTask)?.ended(in: self, tx)

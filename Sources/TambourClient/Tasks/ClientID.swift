@@ -18,7 +18,7 @@ package struct ClientID: Hashable, Sendable, CustomStringConvertible {
 /// Generates client ids. A generator never returns the same id twice.
 ///
 /// If two messages had the same id, the server would answer the request for the second message with
-/// the first one, and the second would be lost. The numbers must therefore rise. Within one
+/// the first message. The second message would be lost. The numbers must therefore rise. Within one
 /// millisecond, or after the clock went back, the generator returns the last number plus one. The
 /// 20 random bits distinguish the ids of different processes.
 package struct ClientIDGenerator: Sendable {

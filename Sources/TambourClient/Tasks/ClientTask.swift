@@ -21,9 +21,9 @@ protocol QueuedTask: Codable, Sendable {
     var lane: String? { get }
     /// The conditions under which the task may start.
     var requires: TaskConditions { get }
-    /// The coalescing key: a newer task with the same key replaces a queued one.
+    /// The coalescing key: a newer task with the same key replaces a queued task.
     var coalescingKey: String? { get }
-    /// The time limit for the task; nil for none.
+    /// The time limit for the task; nil for no limit.
     var patience: Duration? { get }
 
     /// Shows the effect before the server confirms it, in the transaction that queues the task.
@@ -37,7 +37,7 @@ protocol QueuedTask: Codable, Sendable {
 protocol ClientTask: QueuedTask {
     associatedtype Request: WireRequest
 
-    /// The chat in which the task changes something that all members see; nil for none.
+    /// The chat in which the task changes something that all members see; nil for no chat.
     var changedChat: ChatID? { get }
     /// Whether a refused task stays in the queue, for the user to retry or discard it.
     var staysWhenRefused: Bool { get }

@@ -11,7 +11,7 @@ struct SaveDraftTask: ClientTask {
 
     var lane: String? { draftLane(ChatID(chat)) }
     var coalescingKey: String? { "draft" }
-    // A draft can be discarded only if it is known whether the server has saved it.
+    // The client can discard a draft only if it knows whether the server has saved the draft.
     var mustBeAnswered: Bool { true }
     // A refused draft stays on this device, so there is nothing to report.
     var tellsRefusal: Bool { false }

@@ -1,7 +1,7 @@
 import TambourProtocol
 
-/// A change of the account's folders. These changes share a lane. Each is applied to the server's
-/// folders twice: for display, and when it is sent.
+/// A change of the account's folders. All changes of folders share a lane. The client applies each
+/// change to the server's folders twice: for display, and when it sends the change.
 protocol FolderTask: ClientTask {
     /// Applies the change to the account's folders.
     func apply(to folders: inout [Folder])
@@ -135,7 +135,8 @@ extension Folder {
 }
 
 extension StoreReading {
-    /// Returns the folders with the queued changes of this device, without the folder of all chats.
+    /// Returns the folders with this device's queued changes applied. Omits the folder of all
+    /// chats.
     func shownFolders() throws -> [Folder] {
         var folders = try folders()
         for record in try openTasks(inLane: folderLane) {

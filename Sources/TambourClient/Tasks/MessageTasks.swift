@@ -17,12 +17,12 @@ struct SendTask: MessageTask {
     var forwardFrom: Int64?
     var isSilent = false
     var poll: NewPoll?
-    /// Set when the text was changed after the earlier text may have reached the server.
+    /// Set if the text was changed when the server might already have received the earlier text.
     var hadOtherText: Bool?
 
     var staysWhenRefused: Bool { true }
 
-    /// The part of a message that is shown before the server has it.
+    /// The part of a message that this device shows before the server has the message.
     struct Shown: Codable {
         let text: String
         let elements: Data?
@@ -88,7 +88,8 @@ struct SendTask: MessageTask {
         } else if post == nil {
             try core.learnSent(reply, tx)
         }
-        // The server keeps the first text that it received under a `cid`.
+        // The server keeps the first text that it received under a `cid`. If that text differs,
+        // edit the message.
         guard hadOtherText == true, reply.message.status != .removed,
             "\(reply.message.text)" != text
         else { return }
@@ -140,7 +141,8 @@ extension ClientCore {
             _ = try tx.put(mark: mark, of: me, in: chat, isLowered: false, me: me)
         }
         guard let unread = reply.unread else { return }
-        // The count omits later messages whose pushes arrived before the reply.
+        // If pushes of later messages arrived before the reply, the unread count in the reply omits
+        // these messages.
         guard isNewest else { return try refresh(chat, tx) }
         try tx.put(unread: unread, in: chat)
     }
@@ -185,7 +187,7 @@ struct EditTask: MessageTask {
         let (chat, message) = (place, MessageID(message))
         let isCurrent = try core.isCurrent(message, in: chat, since: core.tasks.asked.revision, tx)
         try core.learnEdit(of: reply.message, in: chat, isPushed: false, tx)
-        // The reply contains the reactions at the time of the edit, so newer ones are requested.
+        // The reply contains the reactions at the time of the edit, so request newer reactions.
         if !isCurrent { try core.askReactions(to: message, in: chat, tx) }
     }
 }
@@ -238,7 +240,7 @@ struct MarkTask: ClientTask {
 
     var lane: String? { "mark:\(chat)" }
     var changedChat: ChatID? { ChatID(chat) }
-    /// The newest mark replaces all queued ones.
+    /// The newest mark replaces all queued marks.
     var coalescingKey: String? { "mark" }
     // Messages are marked as read automatically, so a refusal is not reported. Marking as unread is
     // a command of the user.

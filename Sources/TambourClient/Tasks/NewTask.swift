@@ -1,4 +1,4 @@
-/// A task to queue. The fields have the same meaning as those of `TaskRecord`.
+/// A task to queue. The fields have the same meaning as in `TaskRecord`.
 package struct NewTask: Equatable, Sendable {
     package var id: TaskID
     package var kind: String
@@ -6,7 +6,7 @@ package struct NewTask: Equatable, Sendable {
     package var payload: [UInt8]
     package var opKey: String
     package var lane: String?
-    /// Requires a lane: without one, an older run with the same key could end last.
+    /// Requires a lane: without a lane, an older run with the same key could end last.
     package var coalescingKey: String?
     package var requires: TaskConditions
     package var deadlineMs: Int64?

@@ -5,7 +5,7 @@ import TambourProtocol
 package enum RetryClass: Hashable, Sendable {
     /// The server would refuse again.
     case never
-    /// Retry after a pause. The pause doubles for each attempt, unless the server requests one.
+    /// Retry after a pause. The pause doubles for each attempt, unless the server requests a pause.
     case later
     /// The session is not logged in.
     case afterLogin

@@ -6,7 +6,8 @@ struct ScheduleTask: ClientTask {
     static let kind = "message.schedule"
     /// The value of `atMs` for a message to send as soon as the server can be reached.
     static let nowMs: Int64 = 1
-    /// How much later than planned a message may be sent without a `ClientEvent.sentLate`.
+    /// The longest delay after the planned time for which the client publishes no
+    /// `ClientEvent.sentLate`.
     private static let toleranceMs: Int64 = 60_000
 
     let chat: Int64
@@ -18,10 +19,10 @@ struct ScheduleTask: ClientTask {
     var isSilent = false
     /// When the server sends the message, in Unix milliseconds.
     var atMs: Int64
-    /// Set when the text or the time was changed after the earlier version may have reached the
-    /// server.
+    /// Set if the text or the time was changed when the server might already have received the
+    /// earlier version.
     var hadOther: Bool?
-    /// Set when the message was cancelled after it may have reached the server.
+    /// Set if the message was cancelled when the server might already have received it.
     var isUnwanted: Bool?
 
     var lane: String? { chatLane(ChatID(chat)) }
@@ -49,7 +50,7 @@ struct ScheduleTask: ClientTask {
     }
 
     func succeeded(_ reply: MsgSendReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        // Another device has cancelled the message after an earlier attempt.
+        // If another device has cancelled the message after an earlier attempt, ignore the reply.
         guard reply.message.status != .removed else { return }
         let isOther = hadOther == true && "\(reply.message.text)" != text
         guard let planned = reply.message.delayedAttributes else {
@@ -71,8 +72,9 @@ struct ScheduleTask: ClientTask {
         }
     }
 
-    /// Handles a message that the server has already sent, because its time passed before the
-    /// message reached the server, or before this retry after a lost reply.
+    /// Handles a message that the server has already sent. Either the message reached the server
+    /// after its planned time, or an earlier reply was lost and the planned time passed before this
+    /// retry.
     private func sent(
         _ reply: MsgSendReply,
         isOther: Bool,
@@ -117,8 +119,8 @@ struct EditScheduledTask: ClientTask {
     func request(_ tx: StoreTransaction) throws -> MsgEditRequest {
         var time = atMs
         if isNow == true {
-            // Use a time that has passed by the server's clock, but is later than the last failure.
-            // A message with an earlier time would count as one that could not be sent.
+            // Use a time that is past on the server's clock, but later than the last failure. A
+            // message with an earlier time would count as a message that could not be sent.
             let failedMs = try tx.scheduledList(of: ChatID(chat))?.failedMs ?? 0
             time = max(failedMs + 1, try tx.value(of: .chatsMark) ?? 0)
         }

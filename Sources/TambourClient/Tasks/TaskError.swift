@@ -2,8 +2,8 @@
 package enum TaskError: Error, Equatable {
     /// The scheduler already contains a task with this id.
     case duplicateID(TaskID)
-    /// This task has the same `opKey`. The server would answer one task with the reply to the
-    /// other.
+    /// Another task, with the id given here, has the same `opKey`. The server would answer one of
+    /// the two tasks with the reply to the other task.
     case duplicateOpKey(TaskID)
     /// Two tasks of one call share a coalescing key.
     case duplicateCoalescingKey(TaskID)
@@ -19,6 +19,7 @@ package enum TaskError: Error, Equatable {
     case runIsOver(TaskRun)
     /// Only a failed task can be retried or discarded.
     case notFailed(TaskID)
-    /// The failed task cannot be discarded: this task needs it and may still run.
+    /// The failed task cannot be discarded, because the task with the id given here needs it and
+    /// may still run.
     case stillNeeded(by: TaskID)
 }

@@ -7,9 +7,10 @@ package struct TaskRecord: Equatable, Sendable {
     package var codecVersion: Int
     /// All data that a run needs, apart from the outputs of the task's dependencies.
     package var payload: [UInt8]
-    /// Tasks of a lane run one at a time, in order (`chat:<id>` for sends); nil for no lane.
+    /// The lane, such as `chat:<id>` for sends; nil for no lane. Tasks of a lane run one at a time,
+    /// in order.
     package let lane: String?
-    /// A later task with the same lane and key replaces this one while it is queued.
+    /// While this task is queued, a later task with the same lane and key replaces it.
     package let coalescingKey: String?
     /// The conditions under which the task may start.
     package let requires: TaskConditions
@@ -29,7 +30,7 @@ package struct TaskRecord: Equatable, Sendable {
     package var wakesOn: TaskConditions
     /// The time of queueing, in Unix milliseconds.
     package let createdAtMs: Int64
-    /// The deadline, in Unix milliseconds; nil for none.
+    /// The deadline, in Unix milliseconds; nil for no deadline.
     package var deadlineMs: Int64?
     /// Identifies the operation. The server's idempotency key is `requestKey`.
     package let opKey: String
@@ -38,7 +39,7 @@ package struct TaskRecord: Equatable, Sendable {
     /// Whether the task was cancelled while running. The process that runs it should stop if it
     /// can.
     package var isCancelRequested: Bool
-    /// Whether a dependency got a new output while this task ran with the old one.
+    /// Whether a dependency got a new output while this task ran with the old output.
     package var hasNewInput: Bool
     /// The last error, as text for the user and for logs.
     package var lastError: String?

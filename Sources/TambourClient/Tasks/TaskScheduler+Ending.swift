@@ -16,7 +16,7 @@ extension TaskScheduler {
         return commit()
     }
 
-    /// Cancels all tasks and discards the failed ones, on logout (T11).
+    /// On logout, cancels all tasks and discards the failed tasks (T11).
     ///
     /// Only running tasks and their dependencies stay. The running tasks are marked for
     /// cancellation.
@@ -33,9 +33,10 @@ extension TaskScheduler {
 
     /// Returns a failed task to its place in the queue, on request of the user (T8).
     ///
-    /// Failed or cancelled tasks that it needs also return to the queue, as do tasks that failed
-    /// because of any of these. All their attempts are reset to zero, but their `opKey`s stay: if
-    /// an attempt did reach the server, the server repeats its earlier reply.
+    /// Failed or cancelled tasks that this task needs also return to the queue. So do the tasks
+    /// that failed because one of these tasks failed. The number of attempts of each returned task
+    /// becomes zero, but its `opKey` stays: if an attempt did reach the server, the server repeats
+    /// its earlier reply.
     ///
     /// - Parameter deadlineMs: the new deadline of all these tasks, in Unix milliseconds; nil for
     ///   none.
@@ -71,8 +72,8 @@ extension TaskScheduler {
             downwards += table.dependents(of: next).filter { $0.mode != .after }.map(\.task)
         }
         for id in going {
-            // `commit` removes cancelled tasks, and also the tasks that were kept only for their
-            // sake. A plain removal would leave the latter.
+            // Cancel the task, so that `commit` removes it together with the tasks that were kept
+            // only for it. A plain removal would leave those tasks.
             for dependency in table.dependents(of: id) { table.unlink(dependency) }
             table.update(id) { $0.state = .cancelled }
         }
@@ -93,8 +94,8 @@ extension TaskScheduler {
     ///
     /// A queued task of an unknown kind or layout is parked as `failed(.unknown)`, with its
     /// payload. A parked task that is now known is queued again. Running tasks stay with their
-    /// owners. `failed` with `.unreadable` parks a task whose payload turns out to be unknown only
-    /// when this process runs it.
+    /// owners. If a payload turns out to be unknown only when this process runs the task, the
+    /// process parks the task by calling `failed` with `.unreadable`.
     package mutating func review(_ verdict: (TaskRecord) -> CodecVerdict) -> [TaskChange] {
         var unknown: [TaskID] = []
         var known: Set<TaskID> = []
@@ -157,8 +158,8 @@ extension TaskScheduler {
                 change(&record)
             }
         }
-        // A revived task may also need a task that is still failed. `evaluate` then fails it
-        // because of that task.
+        // A revived task may also need a task that is still failed. `evaluate` then fails the
+        // revived task because of that failed task.
         for id in revived.sorted() { evaluate(id) }
         propagate(from: revived.sorted())
     }

@@ -54,8 +54,8 @@ extension TaskScheduler {
                 )
             }
             adopted += dependents.map(\.task)
-            // The new task moves ahead of older tasks, and may depend on one that waits for it.
-            // Therefore search all tasks.
+            // The new task moves ahead of older tasks, and may depend on an older task that waits
+            // for it. Therefore search all tasks.
             if !task.dependencies.isEmpty { scope = nil }
         }
         for task in tasks {

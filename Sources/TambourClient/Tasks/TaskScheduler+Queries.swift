@@ -2,8 +2,8 @@ extension TaskScheduler {
     /// Returns a task; nil when the scheduler does not contain it.
     package subscript(id: TaskID) -> TaskRecord? { table[id] }
 
-    /// Returns the task of this operation; nil when there is no such task, or it was removed as
-    /// done or cancelled.
+    /// Returns the task of this operation; nil if there is none. A done or cancelled task may have
+    /// been removed.
     package func task(opKey: String) -> TaskRecord? {
         table.id(ofOpKey: opKey).flatMap { table[$0] }
     }
@@ -14,7 +14,7 @@ extension TaskScheduler {
     /// The number of tasks that have not ended.
     package var queueLength: Int { table.records.values.count { !$0.state.isTerminal } }
 
-    /// Returns the tasks of a lane in order, including ended ones.
+    /// Returns the tasks of a lane in order, including ended tasks.
     package func tasks(inLane lane: String) -> [TaskRecord] {
         (table.lanes[lane] ?? []).compactMap { table[$0] }
     }

@@ -22,7 +22,7 @@ extension TaskScheduler {
         return found.prefix(free).map(\.id)
     }
 
-    /// Assigns a task to a process, together with the lease.
+    /// Assigns a task to a process, and gives the process the lease.
     ///
     /// After the call, `self[id]?.run` identifies the run. The row must be stored before the run
     /// begins; otherwise another process could also start the task.
@@ -115,8 +115,8 @@ extension TaskScheduler {
 
     /// Ends an unsuccessful run. The retry class decides the task's next state (T7).
     ///
-    /// Whatever the class, a task whose cancellation was requested is cancelled (T9). So is a task
-    /// for which a newer task with the same coalescing key is queued.
+    /// The class does not matter in two cases. A task whose cancellation was requested is cancelled
+    /// (T9). A task is also cancelled if a newer task with the same coalescing key is queued.
     ///
     /// - Parameter error: text for the user and for logs.
     /// - Parameter retryAfterMs: the pause that the server requested, in milliseconds; only with
@@ -170,9 +170,9 @@ extension TaskScheduler {
     ///
     /// Counts as an attempt. From the second attempt on, the producing tasks first wait, as after a
     /// failure of class `later`. Without this pause, an input that always expires immediately would
-    /// keep client and server busy. No task runs again if the input is already being renewed, or
-    /// was renewed since this run began. A task without a `refresh` dependency fails, because its
-    /// input cannot be renewed.
+    /// keep client and server busy. No producing task runs again if the input is already being
+    /// renewed, or was renewed since this run began. A task without a `refresh` dependency fails,
+    /// because its input cannot be renewed.
     ///
     /// - Parameter expired: the tasks whose output has expired; nil when the server does not name
     ///   them.
@@ -209,7 +209,7 @@ extension TaskScheduler {
     /// Returns the first unfinished task of a lane; nil while a task of the lane is running.
     private func head(of lane: String?) -> TaskID? {
         // The running task need not be the first: a retried task returns to its place, which may be
-        // before that of the running one.
+        // before the place of the running task.
         if table.running.contains(where: { table[$0]?.lane == lane }) { return nil }
         return table.lanes[lane]?.first { table[$0]?.state.isTerminal == false }
     }

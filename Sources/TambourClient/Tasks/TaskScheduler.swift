@@ -16,16 +16,16 @@ import TambourProtocol
 ///
 /// When the transaction fails, the caller keeps the earlier copy, as above, or rebuilds the
 /// scheduler with `init(records:dependencies:)`. The scheduler can be rebuilt at any time, because
-/// a rebuilt one equals the one that wrote the rows. When another process shares the store, each
-/// transaction first checks whether that process has written (`PRAGMA data_version`). If so, it
-/// rebuilds the scheduler.
+/// the rebuilt scheduler equals the scheduler that wrote the rows. When another process shares the
+/// store, the caller checks at the start of each transaction whether that process has written
+/// (`PRAGMA data_version`). If so, the caller rebuilds the scheduler.
 ///
 /// A driver first calls `recover`, then `review`. After each call and at `nextWakeMs` it calls
 /// `advance`, `startable`, and `started` for each task that it starts. It reports the end of a run
 /// with `completed`, `failed`, `refresh` or `released`, and extends leases with `extend` or
-/// `progressed`. It calls `wake` when a condition becomes true. Failures of a broken session must
-/// be reported before the `wake` of the next session; otherwise that `wake` does not reach their
-/// tasks.
+/// `progressed`. It calls `wake` when a condition becomes true. When a session breaks, the driver
+/// must report the failed runs before it calls `wake` for the next session. Otherwise that `wake`
+/// does not reach their tasks.
 ///
 /// A done or cancelled task is removed when no task depends on it. A failed task stays until it is
 /// retried or discarded. The rules T1 to T12 are in docs/client-sync.md, section 7.

@@ -28,7 +28,8 @@ package enum TaskFailure: Hashable, Sendable {
     /// The kind or the payload version is unknown to this version of the app: another version wrote
     /// the task.
     case unknown
-    /// A needed task failed. The id names the task that failed first. Its record has the reason.
+    /// A needed task failed. The id names the task that failed first. The record of that task has
+    /// the reason.
     case dependency(TaskID)
 }
 

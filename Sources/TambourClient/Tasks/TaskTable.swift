@@ -3,7 +3,7 @@ import TambourProtocol
 /// The rows of a `TaskScheduler`, their indexes, and a journal of changes.
 ///
 /// It knows no scheduling rules. Everything except the journal is derived from the rows. Two tables
-/// of the same rows are therefore equal when neither has pending changes.
+/// of the same rows are therefore equal if both journals are empty.
 struct TaskTable: Equatable, Sendable {
     private(set) var records: [TaskID: TaskRecord] = [:]
     /// The tasks of each lane, and the tasks without a lane, ordered by place.
@@ -44,7 +44,8 @@ struct TaskTable: Equatable, Sendable {
         return last + 1
     }
 
-    /// Returns the preceding task of the lane; nil for the first task, or without a lane.
+    /// Returns the preceding task of the lane; nil for the first task, and for a task without a
+    /// lane.
     func predecessor(of id: TaskID) -> TaskID? {
         guard let record = records[id], record.lane != nil else { return nil }
         let index = index(of: record)
@@ -104,7 +105,7 @@ struct TaskTable: Equatable, Sendable {
     /// The tasks that lost dependents since the last `takeChanges`.
     var loosened: [TaskID] { journal.unlinked.map(\.on) }
 
-    /// Returns the differences from the rows at the last call, and clears the journal.
+    /// Returns the changes since the last call, and clears the journal.
     mutating func takeChanges() -> [TaskChange] {
         var removals: [TaskChange] = []
         var writes: [TaskChange] = []

@@ -8,7 +8,7 @@ import TambourProtocol
 /// Only this codec, `EncodedPush` and `Reply` write sequence numbers into packets. Whether a packet
 /// is compressed is decided in `TambourFraming/FrameEncoder.swift`.
 enum PacketCodec {
-    /// Returns the limit of MessagePack bytes in one page.
+    /// Returns the largest size of a page, in bytes of MessagePack.
     static func replyBudget(_ limits: Limits) -> Int { limits.maxReplyBytes }
 
     /// Splits the byte stream into packets.
@@ -91,7 +91,7 @@ enum PacketCodec {
         /// Writes a push whose packet was encoded without a sequence number.
         func write(push packet: [UInt8], to connection: Connection) {
             // The sequence number is 128 ahead of the client's last one, modulo 256. It is far from
-            // the client's own numbers, because some clients find the request of a reply by the
+            // the client's own numbers, because some clients match replies to requests by the
             // number alone. It is below 256, because some clients read the high byte as part of the
             // command.
             let sequence = (lastSequence &+ 128) & 0xFF
@@ -110,12 +110,12 @@ enum PacketCodec {
 }
 
 extension Limits {
-    /// The bytes by which a reply may exceed the limit of its page. With the standard limits, a
+    /// The number of bytes by which a reply may be longer than a page. With the standard limits, a
     /// reply has at most 1 MiB, which every known client reads.
     private static let replySlack = 124 * 1024
 
-    /// The limit of payload bytes: a page and the bytes around it, at most the length that a header
-    /// can express.
+    /// The largest size of a payload, in bytes: a page plus `replySlack`, but not more than a
+    /// header can express.
     var mostPayloadBytes: Int {
         min(
             maxReplyBytes.addingReportingOverflow(Self.replySlack).partialValue,

@@ -4,7 +4,7 @@ import TambourProtocol
 
 extension Session {
     /// An answer on its way to its lane. The reader that reads a page from the store also frames
-    /// it, so that no lane waits for the framing.
+    /// the page. The lane therefore spends no time on it.
     struct Reply: Sendable {
         let answer: Answer
         /// The finished packet; nil if the lane encodes and frames the answer.

@@ -5,15 +5,15 @@ package import TambourStore
 /// Erases accounts that are due, in small steps. Each step covers a part of a table or of a chat,
 /// and requests run between the steps.
 ///
-/// An empty account row remains and keeps the id from being reused. In other people's chats, gaps
-/// remain where the messages were. `docs/data.md` has the inventory. After a restart the erasure
-/// continues where it stopped.
+/// An empty account row remains, so that the id is not reused. In other people's chats, gaps remain
+/// in place of the messages. `docs/data.md` lists everything that is erased. After a restart, the
+/// erasure continues where it stopped.
 package struct AccountEraser: Sendable {
     let limits: Limits
     private let isThere: @Sendable (UserID) -> Bool
 
-    /// - Parameter isThere: whether a user is connected now. A connected user counts as active,
-    ///   though the store learns of the activity only on disconnect.
+    /// - Parameter isThere: returns whether a user is connected now. A connected user counts as
+    ///   active, although the store learns about the activity only when the user disconnects.
     package init(limits: Limits, isThere: @escaping @Sendable (UserID) -> Bool = { _ in false }) {
         self.limits = limits
         self.isThere = isThere
@@ -29,8 +29,8 @@ package struct AccountEraser: Sendable {
         )
         guard let user = try tx.reader.accountToErase(now: tx.ct) else { return false }
         guard let account = try tx.reader.account(user) else {
-            // Account rows are never deleted. An erasure plan without an account row is damage,
-            // which `admin check` reports and the eraser skips.
+            // Account rows are never deleted. A planned erasure without an account row is therefore
+            // damage. `admin check` reports it, and the eraser skips it.
             try tx.setDue(at: .max, of: user)
             return true
         }
@@ -61,7 +61,7 @@ package struct AccountEraser: Sendable {
         try tell(owners.map(\.owner), of: account.id, in: tx)
     }
 
-    /// Does a further step of one user's erasure.
+    /// Does the next step of one user's erasure, after `begin`.
     ///
     /// - Returns: false when this was the last step, or no step was needed.
     package func step(of user: UserID, in tx: WriteTransaction) throws -> Bool {
@@ -107,8 +107,8 @@ package struct AccountEraser: Sendable {
     private struct Budget {
         /// The number of rows to read.
         var rows: Int
-        /// The number of reactions and votes to withdraw. Each of them is pushed to the members of
-        /// its chat, who may be many.
+        /// The number of reactions and votes to withdraw. Each withdrawal is pushed to the members
+        /// of the chat, who may be many.
         var withdrawals: Int
 
         var mostWithdrawals: Int { min(rows, withdrawals) }
@@ -121,8 +121,8 @@ package struct AccountEraser: Sendable {
 
     /// Erases a user from a chat that they are or were a member of.
     ///
-    /// - Parameter place: the last message that was already handled.
-    /// - Returns: the place to continue from when the budget is spent; nil when nothing is left.
+    /// - Parameter place: the last message that earlier steps have handled.
+    /// - Returns: the place from which a later step continues; nil when nothing is left to erase.
     private func erase(
         _ user: UserID,
         from chat: ChatState,
@@ -131,8 +131,8 @@ package struct AccountEraser: Sendable {
         in tx: WriteTransaction
     ) throws -> MessageID? {
         let isMember = try chat.kind != .comments && tx.member(user, of: chat) != nil
-        // A chat of comments is erased only together with its channel, once the channel has no
-        // members left.
+        // Erase a chat that has no other members. Skip a chat of comments, which is erased only
+        // together with its channel.
         if chat.kind != .comments, chat.memberCount == (isMember ? 1 : 0) {
             if isMember { try tx.remove([user], from: chat) }
             budget.rows -= try tx.eraseDeserted(chat, limit: budget.rows)

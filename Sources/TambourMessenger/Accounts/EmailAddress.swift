@@ -1,10 +1,10 @@
-/// E-mail addresses that are safe to hand to a mail program: one line, without blanks.
+/// Checks that e-mail addresses are safe to hand to a mail program: one line, without blanks.
 enum EmailAddress {
     /// The limit of RFC 5321, section 4.5.3.1.3.
     private static let maxBytes = 254
 
-    /// Returns whether the text looks like a deliverable address. Only a code that the user
-    /// enters proves that mail arrives.
+    /// Returns whether the text looks like a deliverable address. The proof that mail arrives comes
+    /// later, when the user enters a code from the mail.
     static func isPlausible(_ text: String) -> Bool {
         let parts = text.split(separator: "@", omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, text.utf8.count <= maxBytes,
@@ -19,8 +19,8 @@ enum EmailAddress {
         }
     }
 
-    /// Returns the address with a masked name: the first character of the name remains, and the
-    /// last one if the name is longer than two characters.
+    /// Returns the address with a masked name. The first character of the name remains. The last
+    /// character also remains if the name is longer than two characters.
     static func masked(_ address: String) -> String {
         let parts = address.split(separator: "@", maxSplits: 1)
         guard parts.count == 2, let first = parts[0].first, let last = parts[0].last else {

@@ -2,17 +2,19 @@ package import TambourEvents
 
 /// Delivers login codes to phones and e-mail addresses.
 package struct LoginCodeSource: Sendable {
-    /// The digits of every code, allowed only with loopback listeners; nil for random digits.
+    /// The digits of every code; nil for random digits. Fixed digits are allowed only with loopback
+    /// listeners.
     package var fixedDigits: String?
-    /// Returns whether another code can be queued for delivery. If not, requests for codes are
-    /// refused.
+    /// Returns whether another code can be queued for delivery. If not, the server refuses requests
+    /// for codes.
     package var hasRoom: @Sendable () -> Bool
-    /// Ends all deliveries within seconds, then calls `body` once. No code is delivered afterwards.
+    /// Ends all deliveries within seconds, then calls `body` once. After that call, no code is
+    /// delivered.
     package var stop: @Sendable (_ body: @escaping @Sendable () -> Void) -> Void
-    /// Delivers a code. The caller runs it on a separate queue, which it may block.
+    /// Delivers a code. May block, because the caller runs it on a separate queue.
     package var deliver: @Sendable (_ recipient: CodeRecipient, _ code: String) -> Void
-    /// Returns how often the program that delivers codes has run, by outcome; empty without a
-    /// program.
+    /// Returns how often the program that delivers codes has run, by outcome. Returns an empty
+    /// dictionary if no program is configured.
     package var runs: @Sendable () -> [CodeRunOutcome: Int]
 
     package init(
@@ -34,14 +36,15 @@ package struct LoginCodeSource: Sendable {
 package enum CodeRunOutcome: String, Sendable, CaseIterable {
     /// The program took the code.
     case sent
-    /// The program failed and runs again later.
+    /// The program failed and will run again later.
     case failed
-    /// The program failed for the last time, or the server stopped: nobody gets the code.
+    /// The program failed in its last attempt, or the server stopped. Nobody gets the code.
     case dropped
 }
 
 extension CodeRecipient {
-    /// The phone number with a leading plus, or the e-mail address; on one line and without blanks.
+    /// The phone number with a leading plus, or the e-mail address. The text is one line without
+    /// blanks.
     package var address: String {
         switch self {
         case .phone(let phone): PhoneNumber.format(phone)

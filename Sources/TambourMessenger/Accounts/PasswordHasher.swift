@@ -7,11 +7,11 @@ import TambourStore
 
 /// Hashes passwords with scrypt, one after another on a separate queue. scrypt is slow on purpose.
 ///
-/// A password is hashed only when its command may need the hash: the track exists, attempts are
-/// left, and all other checks of the handler succeed. Requests wait in a `PasswordLine`, so an
-/// account or address delays other subjects by at most one hash.
+/// A password is hashed only when its command may need the hash. This means that the track exists,
+/// attempts are left, and all other checks of the handler succeed. Requests wait in a
+/// `PasswordLine`. One account or address therefore delays other subjects by at most one hash.
 ///
-/// `@unchecked Sendable`: only the queue touches the connection.
+/// `@unchecked Sendable`: only the queue touches the connection to the store.
 final class PasswordHasher: @unchecked Sendable {
     /// A command that waits for its turn.
     private struct Job: Sendable {
@@ -20,10 +20,10 @@ final class PasswordHasher: @unchecked Sendable {
         let start: Start
     }
 
-    /// Called once, on any queue, with the hashed password or the refusal of the command. Not
-    /// called for a request that `close` drops.
+    /// Starts a command with its hashed password, or refuses it. The hasher calls this function
+    /// once, on any queue. It does not call it for a request that `close` drops.
     ///
-    /// The receiver calls `finished` when the command has been answered.
+    /// The function calls `finished` when the command has been answered.
     typealias Start =
         @Sendable (
             _ password: Result<HashedPassword?, RequestError>,
@@ -39,8 +39,7 @@ final class PasswordHasher: @unchecked Sendable {
     private let report: @Sendable (String) -> Void
 
     private static let hashBytes = 32
-    /// scrypt's usual values. The server varies only the number of rounds to set the cost of a
-    /// hash.
+    /// scrypt's usual values. The cost of a hash is set by the number of rounds alone.
     private static let blockSize = 8
     private static let parallelism = 1
 
@@ -65,9 +64,9 @@ final class PasswordHasher: @unchecked Sendable {
         self.report = report
     }
 
-    /// Returns whether a command passes through the hasher. Commands on a track for password
-    /// settings or for a password challenge all do, even without a password, which keeps them in
-    /// order.
+    /// Returns whether a command passes through the hasher. This applies to all commands on a track
+    /// for password settings or for a password challenge. It applies even to commands without a
+    /// password, so that all these commands run in order.
     static func concerns(_ request: CommandRequest) -> Bool {
         switch request {
         case .authCheckPassword, .authSet2fa, .authVerifyEmail, .authCheckEmail,
@@ -77,8 +76,8 @@ final class PasswordHasher: @unchecked Sendable {
         }
     }
 
-    /// Queues a command. In its turn, hashes the password if the command needs the hash, then calls
-    /// `start`.
+    /// Queues a command. When its turn comes, hashes the password if the command needs the hash,
+    /// then calls `start`.
     ///
     /// When too many requests wait, the hasher refuses one of them with `overloaded`.
     func post(_ request: CommandRequest, from requester: Requester, start: @escaping Start) {
@@ -134,9 +133,9 @@ final class PasswordHasher: @unchecked Sendable {
         )
     }
 
-    /// scrypt uses its input as an HMAC key, which it pads with zeros. A plain password therefore
-    /// hashes the same with and without trailing NULs. All digests have the same length, so padding
-    /// does not make different passwords equal.
+    /// Returns the input for scrypt, which uses it as an HMAC key and pads it with zeros. A plain
+    /// password therefore has the same hash with and without trailing NULs. Digests do not have
+    /// this problem, because all digests have the same length.
     private static func input(of password: PasswordToHash) -> [UInt8] {
         switch password.version {
         case .plain: Array(password.password.utf8)
@@ -144,7 +143,7 @@ final class PasswordHasher: @unchecked Sendable {
         }
     }
 
-    /// Drops the waiting requests and runs `body` after the hash in progress. Called once, at
+    /// Drops the waiting requests, and runs `body` after the current hash. Called once, at
     /// shutdown.
     func close(_ body: @escaping @Sendable () -> Void) {
         isClosed.store(true, ordering: .relaxed)

@@ -2,7 +2,8 @@ import TambourProtocol
 
 /// Checks names of people: trims white space and refuses control characters.
 enum PersonName {
-    /// - Throws: `proto.payload` for a name of white space only, and for control characters.
+    /// - Throws: `proto.payload` if the name consists only of white space, or contains control
+    ///   characters.
     static func required(_ text: Text, _ path: String) throws -> String {
         guard let name = try optional(text, path) else {
             throw RequestError.protoPayload("\(path): empty")
@@ -10,7 +11,7 @@ enum PersonName {
         return name
     }
 
-    /// Returns nil for a name of white space only.
+    /// Returns the trimmed name; nil if it consists only of white space.
     ///
     /// - Throws: `proto.payload` for control characters.
     static func optional(_ text: Text, _ path: String) throws -> String? {

@@ -4,7 +4,7 @@ import TambourProtocol
 package enum PhoneNumber {
     /// Returns the digits of an international number; nil for a malformed number.
     ///
-    /// A plus, spaces, dashes, dots and brackets are dropped; 5 to 15 digits remain (E.164).
+    /// Drops the plus, spaces, dashes, dots and brackets. The rest must be 5 to 15 digits (E.164).
     package static func parse(_ text: String) -> Int64? {
         var digits: Int64 = 0
         var count = 0

@@ -1,6 +1,7 @@
 package import TambourProtocol
 
-/// Who may create an account; the operator decides. Existing accounts can log in under any policy.
+/// The operator's rule about who may create an account. Existing accounts can log in under any
+/// policy.
 package enum RegistrationPolicy: String, CaseIterable, Sendable {
     case open
     /// People with an invitation.
@@ -8,11 +9,11 @@ package enum RegistrationPolicy: String, CaseIterable, Sendable {
     /// Nobody. Invitations are kept, but have no effect.
     case closed
 
-    /// The allowed values of the setting `userInvitations`: how many invitations each user may make
-    /// within `invitationsKeptDays`.
+    /// The allowed values of the setting `userInvitations`, which is the number of invitations that
+    /// each user may make within `invitationsKeptDays`.
     package static let userInvitationRange = 0...1_000
 
-    /// The policy as clients receive it.
+    /// The policy in the form that clients receive.
     package var mode: RegistrationMode {
         switch self {
         case .open: .open

@@ -14,14 +14,14 @@ package enum Tokens {
         return Array(sha.finalize())
     }
 
-    /// Hashes a code together with the token of its request, so that equal codes of different
-    /// requests have different hashes.
+    /// Hashes a code together with the token of its request. Equal codes of different requests
+    /// therefore have different hashes.
     static func hash(code: String, request token: String) -> [UInt8] {
         hash("\(token) \(code)")
     }
 
-    /// Compares two hashes in constant time, so that timing does not reveal where they first
-    /// differ.
+    /// Compares two hashes. The comparison always takes the same time, so timing does not reveal
+    /// where the hashes first differ.
     static func areEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
         guard a.count == b.count else { return false }
         var difference: UInt8 = 0
@@ -33,8 +33,8 @@ package enum Tokens {
     static func makeCode(digits: Int, _ environment: Environment) -> String {
         var code = ""
         while code.count < digits {
-            // 250 is the largest multiple of 10 below 256. Bytes of 250 and more would favour the
-            // digits 0 to 5.
+            // 250 is the largest multiple of 10 below 256. If bytes from 250 up counted, the digits
+            // 0 to 5 would be more likely.
             for byte in environment.randomBytes(digits) where byte < 250 && code.count < digits {
                 code.append(String(byte % 10))
             }

@@ -5,18 +5,19 @@ package import TambourStore
 /// The result of a request, on its way back to the session.
 package struct Answer: Sendable {
     package enum Outcome: Sendable {
-        /// A reply that the door encodes. The engine does not encode, because all commands wait for
-        /// the engine.
+        /// A reply that the door encodes. The engine does not encode replies, because all commands
+        /// wait for the engine.
         case reply(any WirePayload)
-        /// An encoded reply. The reader that reads a page also encodes it, so that no door waits
-        /// for the encoding.
+        /// An encoded reply. The store reader that reads a page also encodes it. The door therefore
+        /// spends no time on it.
         case encoded([UInt8])
         case refusal(RequestError)
         /// The server's own commands have no reply.
         case done
     }
 
-    /// The presence subscription that a LOGIN began. The session takes it over.
+    /// The presence subscription that a LOGIN began. After the LOGIN, the session owns the
+    /// subscription.
     package struct Following: Sendable {
         package let watcher: UserID
         package let partners: [UserID]
@@ -25,7 +26,8 @@ package struct Answer: Sendable {
         package let isHidden: Bool
     }
 
-    /// A session that the request has opened. The connection is logged in to this session.
+    /// A session that the request has opened. The connection of the request is then logged in to
+    /// this session.
     package struct Opened: Sendable {
         package let session: OpenSession
         package let token: String
@@ -45,8 +47,8 @@ package struct Answer: Sendable {
     package var restOfQuery: (@Sendable (ReadTransaction) throws -> Answer)?
     /// The events of a query. A command records its events in its transaction instead.
     package var events: [Event] = []
-    /// The number of rows that a query read; 0 for a command, because its declared price covers all
-    /// its work.
+    /// The number of rows that a query read; 0 for a command. The declared price of a command
+    /// covers all its work.
     package var rowsRead = 0
 
     package static let done = Answer(.done)
@@ -60,7 +62,7 @@ package struct Answer: Sendable {
         Answer(.reply(payload))
     }
 
-    /// - Parameter check: called before each further step; throws to refuse it.
+    /// - Parameter check: called before each further step. It throws an error to refuse the step.
     static func stepped(
         _ progress: Progress<WriteTransaction, some WirePayload>,
         check: @escaping @Sendable (WriteTransaction) throws -> Void = { _ in }
@@ -82,7 +84,7 @@ package struct Answer: Sendable {
     }
 
     /// - Parameters:
-    ///   - check: called before each further step; throws to refuse it.
+    ///   - check: called before each further step. It throws an error to refuse the step.
     ///   - finish: turns the result of all steps into the answer.
     static func read<Value>(
         _ progress: Progress<ReadTransaction, Value>,

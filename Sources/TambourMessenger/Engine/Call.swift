@@ -19,8 +19,8 @@ struct CommandCall {
 /// A query on its way to its handler.
 struct QueryCall {
     let requester: Requester
-    /// The commit clock's safe time, read before the snapshot opened. It becomes the client's next
-    /// cursor.
+    /// The commit clock's safe time, which was read before the snapshot opened. It becomes the
+    /// client's next cursor.
     let time: Int64
     let snapshot: ReadTransaction
 

@@ -1,18 +1,18 @@
 package import TambourEvents
 package import TambourProtocol
 
-/// The logged-in user who makes a request, with session and device.
+/// The logged-in user who makes a request, with the session and the device.
 ///
-/// Nearly all handlers get a `Caller`. A few handlers also serve requests before login, or depend
-/// on the client's self-description; these get a `Requester`.
+/// Nearly all handlers get a `Caller`. Handlers that also serve requests before login get a
+/// `Requester`. So do handlers that depend on the client's self-description.
 package struct Caller: Sendable {
     package let userID: UserID
     package let sessionID: SessionID
     package let deviceID: DeviceID
     /// The connection that sent the request. It receives the reply instead of the push.
     package let connectionID: ConnectionID
-    /// The most bytes of MessagePack that the connection's door can send in one page; at least
-    /// `maxReplyBytes`, so that a page can hold any object that a chat may store.
+    /// The largest page that the connection's door can send, in bytes of MessagePack. It is at
+    /// least `maxReplyBytes`, so that a page can hold any object that a chat may store.
     package let replyBudget: Int
 
     package init(
@@ -30,7 +30,7 @@ package struct Caller: Sendable {
     }
 }
 
-/// The client that makes a request, logged in or not. Holds everything that a handler may know
+/// The client that makes a request, before or after login. Holds everything that a handler may know
 /// about the client.
 ///
 /// One object serves all requests until the session's state changes.
@@ -40,10 +40,11 @@ package final class Requester: Sendable {
     /// The client's self-description in SESSION_INIT, and its address.
     package let origin: SessionOrigin
     package let capabilities: Capabilities
-    /// The server's decision about each known feature that the client named; nil when it named no
-    /// feature.
+    /// The server's decision about each known feature that the client named; nil when the client
+    /// named no feature.
     package let features: [SessionFeature]?
-    /// The token that this session logged in with. SESSIONS_CLOSE returns it.
+    /// The token with which this session logged in. SESSIONS_CLOSE returns this token to the
+    /// client.
     package let token: String?
     /// The language of texts for people; nil when the client named no locale.
     package let language: RequestError.Language?

@@ -13,12 +13,13 @@ package final class DelayedTimer: @unchecked Sendable {
     private let wallMs: @Sendable () -> Int64
     private let queue: SerialQueue
     private var alarm: Alarm?
-    /// The due time for which the timer is armed, Unix milliseconds; nil while it is not armed.
+    /// The due time for which the timer is armed, in Unix milliseconds; nil while the timer is not
+    /// armed.
     private var next: Int64?
     private let isStopped = Atomic(false)
 
-    /// The timer checks the wall clock at least this often, because an administrator may set the
-    /// clock.
+    /// The longest time between two looks at the wall clock. The timer looks repeatedly, because an
+    /// administrator may change the clock.
     private static let longestSleepMs: Int64 = 60_000
 
     init(engine: Engine, dispatcher: Dispatcher, environment: Environment) {
@@ -46,7 +47,7 @@ package final class DelayedTimer: @unchecked Sendable {
         queue.async { self.alarm?.cancel() }
     }
 
-    /// Arms the timer for a message that is due at `time`, Unix milliseconds.
+    /// Arms the timer for a message that is due at `time`, in Unix milliseconds.
     func arm(at time: Int64) {
         queue.async { [self] in
             guard time < next ?? .max else { return }
@@ -56,10 +57,10 @@ package final class DelayedTimer: @unchecked Sendable {
         }
     }
 
-    /// Sends all messages that are due by the commit clock, one command per step.
+    /// Sends all messages that are due by the commit clock. Each step is a separate command.
     ///
-    /// - Parameter completion: called on the engine's queue when no due message is left, or when
-    ///   the run ends early because the timer was stopped or the store failed.
+    /// - Parameter completion: called on the engine's queue at the end of the run. The run ends
+    ///   when no due message is left. It ends early if the timer was stopped or the store failed.
     package func run(_ completion: @escaping @Sendable () -> Void) {
         let dispatcher = dispatcher
         engine.work(

@@ -1,8 +1,8 @@
 import TambourProtocol
 import TambourStore
 
-/// Converts handler results to answers: one overload for each type that handlers return. The
-/// generated switch calls them with `try`, so all of them may throw.
+/// Converts handler results to answers. There is one overload for each type that handlers return.
+/// The generated switch calls every overload with `try`, so all overloads are marked `throws`.
 extension Dispatcher {
     // MARK: - Commands
 
@@ -19,7 +19,8 @@ extension Dispatcher {
         .stepped(progress) { [requester = call.requester] in try requireOpen(requester, in: $0) }
     }
 
-    /// When the handler returns a refusal instead of throwing it, the handler's writes are kept.
+    /// Converts a refusal that the handler returns. The handler's writes are kept. If a handler
+    /// throws a refusal, its writes are rolled back.
     func answer(
         _ result: Result<some WirePayload, RequestError>,
         to call: CommandCall
@@ -46,7 +47,7 @@ extension Dispatcher {
         return answer
     }
 
-    /// Returns the session of a login token that the request created.
+    /// Returns the session that belongs to a login token. The request has just created the token.
     private func signedIn(by token: String, in tx: WriteTransaction) throws -> Answer.Opened? {
         guard let session = try tx.reader.session(tokenHash: Tokens.hash(token)),
             let account = try tx.reader.account(session.userID)
@@ -60,8 +61,8 @@ extension Dispatcher {
     }
 
     func answer(_ reply: MsgSendReply, to call: CommandCall) throws -> Answer {
-        // A retry succeeds even if one partner has blocked the other in the meantime. In this case
-        // the connection does not watch the dialog.
+        // A retry of a send succeeds even if one partner has blocked the other since the first
+        // attempt. In this case, the connection must not watch the dialog.
         let isOpen = try call.tx.chat(reply.chatID, visibleTo: call.caller.userID)?.isShut == false
         return Answer(
             .reply(reply),
@@ -89,7 +90,8 @@ extension Dispatcher {
     }
 }
 
-/// A reply that may contain a login token, which then logs in the connection.
+/// A reply that may contain a login token. Such a token also logs in the connection that receives
+/// it.
 protocol LoginTokenReply: WirePayload {
     /// The token; nil while the login is incomplete, for example without the second factor.
     var loginToken: String? { get }

@@ -5,8 +5,9 @@ package import TambourStore
 
 /// Passes each request to its handler and converts the handler's result to an answer.
 ///
-/// There is one handler for each family of the specification. The switch that calls them is
-/// generated, so an opcode without a handler does not compile: `Generated/Dispatch.swift`.
+/// There is one handler for each family of the specification. The switch that calls the handlers is
+/// generated, see `Generated/Dispatch.swift`. If an opcode has no handler, the program does not
+/// compile.
 package struct Dispatcher: Sendable {
     let auth: AuthHandler
     let bots = BotsHandler()
@@ -28,8 +29,8 @@ package struct Dispatcher: Sendable {
     private let report: @Sendable (String) -> Void
 
     /// - Parameters:
-    ///   - restored: the commit time of the last restore from a backup; 0 for never. Cursors up to
-    ///     this time predate the restore.
+    ///   - restored: the commit time of the last restore from a backup; 0 if there was none.
+    ///     Cursors up to this time are older than the restore.
     ///   - changesUnknown: the commit time up to which messages have no change times. A client with
     ///     a cursor up to this time must resync.
     package init(
@@ -98,7 +99,7 @@ package struct Dispatcher: Sendable {
 
     /// Runs a command in the engine's transaction.
     ///
-    /// - Parameter password: the request's hashed password; nil when no password has to be hashed.
+    /// - Parameter password: the request's hashed password; nil when the request needs no hash.
     package func command(
         _ request: CommandRequest,
         from requester: Requester,
@@ -120,10 +121,9 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    /// Returns the password that has to be hashed before a command can run, and the hash
-    /// parameters.
+    /// Returns the password that must be hashed before a command can run, with the hash parameters.
     ///
-    /// - Returns: nil when no password has to be hashed.
+    /// - Returns: nil when the command needs no hash.
     func passwordToHash(
         of request: CommandRequest,
         from requester: Requester,
@@ -136,14 +136,15 @@ package struct Dispatcher: Sendable {
 
     /// Sends scheduled messages that are due. One call sends at most `delayedPerStep` of them.
     ///
-    /// - Returns: when the next message is due, Unix milliseconds; nil when no message waits.
+    /// - Returns: the time when the next message is due, in Unix milliseconds; nil when no message
+    ///   waits.
     package func sendDue(in tx: WriteTransaction) throws -> Int64? {
         try messages.sendDue(in: tx)
     }
 
     // MARK: - Queries
 
-    /// Runs a query, or its first step, on a separate snapshot.
+    /// Runs a query on its own snapshot. If the query has several steps, runs only the first.
     ///
     /// - Parameter time: the commit clock's safe time, read before the call.
     package func query(
@@ -160,7 +161,7 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    /// Runs the next step of a query that has a further step.
+    /// Runs the next step of a query. Returns `answer` unchanged if there is no further step.
     package func resume(_ answer: Answer, on store: StoreConnection) -> Answer {
         guard let rest = answer.restOfQuery else { return answer }
         return self.answer(after: answer.rowsRead, on: store, rest)
@@ -182,8 +183,8 @@ package struct Dispatcher: Sendable {
 
     /// Returns the session of a login token.
     ///
-    /// - Parameter known: the session that the connection logged in to before; the token of another
-    ///   session is refused.
+    /// - Parameter known: the session to which the connection is already logged in; nil if there is
+    ///   none. The token of any other session is refused.
     package func resolve(
         _ token: String,
         knownAs known: Caller?,
@@ -198,8 +199,8 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    /// Answers a LOGIN, or runs its first step. The answer contains the presence subscription that
-    /// the session takes over.
+    /// Runs the first step of a LOGIN. A LOGIN may consist of this step alone. The final answer
+    /// contains a presence subscription, which the session then owns.
     ///
     /// - Parameter time: the commit clock's safe time, read before the call.
     package func login(
@@ -243,7 +244,7 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    /// Refuses a token that was revoked after the first lookup.
+    /// Refuses a token that was revoked after its first lookup.
     private func requireOpen(_ token: String, in snapshot: ReadTransaction) throws {
         _ = try auth.session(token: token, in: snapshot)
     }

@@ -3,14 +3,14 @@ import TambourProtocol
 package import TambourQueues
 import TambourStore
 
-/// The only thread that writes to the store. It runs the waiting commands in one transaction with
-/// one fsync, then sends first the events and then the replies.
+/// The only writer of the store. It runs the waiting commands in one transaction with one fsync.
+/// Then it sends first the events and then the replies.
 ///
-/// The commands of one subject run in the order in which they were posted; subjects take turns. A
-/// batch ends at `maxBatchCommands` or after `maxBatchMs`. A subject whose commands took more than
-/// `maxBatchMsPerUser` of a batch waits for the next batch. A subject whose command has a large
-/// fan-out (`FanOut`) waits until the doors have delivered its pushes. In the meantime the doors
-/// serve other subjects.
+/// The commands of one subject run in the order in which they were posted, and subjects take turns.
+/// A batch ends at `maxBatchCommands` or after `maxBatchMs`. If a subject's commands take more than
+/// `maxBatchMsPerUser` of a batch, the subject waits for the next batch. If a subject's command has
+/// a large fan-out (`FanOut`), the subject waits until the doors have delivered the pushes. In the
+/// meantime, other subjects are served.
 package final class Engine: Sendable {
     package let queue: SerialQueue
     private let mailbox: Mailbox<Command>
@@ -38,13 +38,13 @@ package final class Engine: Sendable {
         queue.async { loop.workLater() }
     }
 
-    /// Queues a command; its `done` is called on the engine's queue.
+    /// Queues a command. The engine calls the command's `done` on its queue.
     package func post(_ command: Command) {
         mailbox.post(command)
     }
 
-    /// Runs `body` on the engine's queue after all commands that were posted before. Called once,
-    /// at shutdown, and stops background work.
+    /// Runs all commands that were posted so far, and stops background work. Then calls `body` on
+    /// the engine's queue. Called once, at shutdown.
     package func whenIdle(_ body: @escaping @Sendable () -> Void) {
         queue.async {
             self.mailbox.drainNow()
@@ -64,8 +64,8 @@ package final class Engine: Sendable {
     /// the steps.
     ///
     /// - Parameters:
-    ///   - mayGoOn: called before each further step; false stops the work.
-    ///   - step: does one step. It may run twice; the result of its last run counts.
+    ///   - mayGoOn: called before each further step. It returns false to stop the work.
+    ///   - step: does one step. It may run twice; then the result of the second run counts.
     ///   - completion: called on the engine's queue with the result; nil when the store failed or
     ///     the work was stopped.
     func work<Value: Sendable>(
@@ -92,7 +92,7 @@ package final class Engine: Sendable {
 
     /// The part of the engine that runs on its queue.
     ///
-    /// `@unchecked Sendable`: only that queue touches it.
+    /// `@unchecked Sendable`: only the engine's queue touches this object.
     private final class Loop: @unchecked Sendable {
         private let core: EngineCore
         private let limits: Limits
@@ -102,8 +102,8 @@ package final class Engine: Sendable {
         private let queue: SerialQueue
         private let maxBatchUs: Int64
         private var waiting: FairQueue<WorkSubject, Command>
-        /// The subjects that wait for the next batch or for the doors' delivery, with the costs of
-        /// their last commands in microseconds.
+        /// The subjects that wait for the next batch or for the delivery by the doors. The values
+        /// are the costs of their last commands, in microseconds.
         private var held: [WorkSubject: Int64] = [:]
         /// Whether a block that runs the next batch is queued.
         private var isNextPosted = false
@@ -114,12 +114,12 @@ package final class Engine: Sendable {
         /// The time when background work is due even on a busy engine.
         private var workIsDueAt: Duration
 
-        /// The engine does background work after this time without a command. A shorter pause does
-        /// not prove that the engine is idle: all processors may be busy.
+        /// The engine does background work when no command has run for this time. A shorter pause
+        /// does not prove that the engine is idle, because all processors may be busy.
         private static let pause: Duration = .milliseconds(50)
         /// The pause between two steps of background work on a busy engine, as a multiple of the
-        /// time that the last step took. Background work gets 1 % of the engine's time, and 10 %
-        /// while users still see content that is being removed.
+        /// duration of the last step. Background work usually gets 1 % of the engine's time. It
+        /// gets 10 % if it must remove content that users can still see.
         private var restPerWork: Int { core.hasPurges ? 9 : 99 }
 
         init(
@@ -158,15 +158,15 @@ package final class Engine: Sendable {
             let start = queue.now
             let isIdle = start - lastRun >= Self.pause
             if isIdle || start >= workIsDueAt {
-                // After a failure of the store, background work waits until the store has served a
-                // command.
+                // If the store fails, return. Background work then waits until the next batch of
+                // commands has run.
                 guard let events = core.runSpareWork(wall: environment.wallMs) else { return }
                 router.route(events)
                 let end = queue.now
                 workIsDueAt = end + (end - start) * restPerWork
             }
             guard isIdle, core.hasSpareWork else { return workLater() }
-            // The next step runs after the commands that have arrived in the meantime.
+            // Commands that have arrived in the meantime run before the next step.
             isWorkDue = true
             queue.async { [weak self] in self?.work() }
         }
@@ -206,7 +206,8 @@ package final class Engine: Sendable {
             }
         }
 
-        /// Runs a batch, and queues the next one after the commands that arrived in the meantime.
+        /// Runs a batch, and then queues the next batch. Commands that have arrived in the meantime
+        /// can take part in it.
         private func runBatch() {
             waiting.beginRound()
             let start = queue.nowUs
@@ -241,7 +242,8 @@ package final class Engine: Sendable {
                 }
                 return command
             }
-            // A failed batch stops inside a command. Record the cost of this command.
+            // Record the cost of the last command. It is not yet recorded if the batch failed
+            // inside the command.
             finish()
             router.route(result.events)
             for (command, answer) in zip(commands, result.answers) {
@@ -272,7 +274,8 @@ package final class Engine: Sendable {
 }
 
 extension Int64 {
-    /// Converts a limit to microseconds. A limit that overflows means no limit.
+    /// Converts a limit to microseconds. If the result overflows, returns the largest value, which
+    /// means no limit.
     fileprivate static func microseconds(ofMs ms: Int) -> Int64 {
         Int64(clamping: ms.multipliedReportingOverflow(by: 1000).overflow ? .max : ms * 1000)
     }

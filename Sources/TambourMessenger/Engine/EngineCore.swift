@@ -5,15 +5,15 @@ package import TambourStore
 
 /// A piece of work that the engine runs in a write transaction.
 package struct Command: Sendable {
-    /// The subject whose turn the command uses. The commands of one subject run in the order in
+    /// The subject whose turn the command takes. The commands of one subject run in the order in
     /// which they were posted.
     package let subject: WorkSubject
     /// The time when the door read the request's bytes, in microseconds of the queues' clock; nil
     /// for the server's own commands.
     let arrivalUs: Int64?
-    /// The work. It runs a second time if its first batch was rolled back.
+    /// The work of the command. It runs a second time if its first batch was rolled back.
     package let body: @Sendable (WriteTransaction) throws -> Answer
-    /// Called after the commit, when the events of the batch have been sent.
+    /// Called after the commit, once the events of the batch have been sent.
     package let done: @Sendable (Answer) -> Void
 
     package init(
@@ -31,7 +31,7 @@ package struct Command: Sendable {
 
 /// The engine without its queue: runs batches of commands, one transaction each.
 ///
-/// All times are passed in, so tests and simulations drive it directly.
+/// Callers pass in all times, so tests and simulations can drive this object directly.
 package final class EngineCore {
     /// The result of a batch: an answer for each command, and the events to send.
     package struct Result: Sendable {
@@ -46,10 +46,11 @@ package final class EngineCore {
     private let report: @Sendable (String) -> Void
     private let purger: EntityPurger
     private let limits: Limits
-    /// Returns the given users who have a client that receives unread counters with each message.
+    /// Returns those of the given users who have a client that receives unread counters with each
+    /// message.
     private let countedReaders: @Sendable ([UserID]) -> [UserID]
     private var spareTurn = 0
-    /// The estimated work of delivering the last command's events, in bytes: see `FanOut`.
+    /// The estimated work to deliver the events of the last command, in bytes; see `FanOut`.
     private(set) var toldBytes = 0
     /// Whether the last command has a further step.
     private(set) var hasRest = false
@@ -77,7 +78,7 @@ package final class EngineCore {
     /// Runs all commands in one transaction, and their further steps in later transactions. If the
     /// transaction fails, runs each command in a separate transaction.
     ///
-    /// - Parameter wall: reads the wall clock, Unix milliseconds.
+    /// - Parameter wall: returns the wall clock's time, in Unix milliseconds.
     package func run(_ commands: ArraySlice<Command>, wall: () -> Int64) -> Result {
         var waiting = commands
         var result = run(wall: wall) { waiting.popFirst() }.result
@@ -96,9 +97,10 @@ package final class EngineCore {
     /// transaction fails, runs each command in a separate transaction.
     ///
     /// - Parameters:
-    ///   - wall: reads the wall clock, Unix milliseconds.
+    ///   - wall: returns the wall clock's time, in Unix milliseconds.
     ///   - next: called before each command. It may return nil early to end the batch.
-    /// - Returns: the commands that ran, and their results; an answer may have a `rest` to run.
+    /// - Returns: the commands that ran, and their results. If an answer has a `rest`, the caller
+    ///   must run it.
     package func run(
         wall: () -> Int64,
         next: () -> Command?
@@ -122,15 +124,15 @@ package final class EngineCore {
     /// Whether there is background work, which can wait until the engine is idle.
     package var hasSpareWork: Bool { hasPurges || writer.hasWordsToIndex }
 
-    /// Whether there may be content to remove that users can still see.
+    /// Whether there may be content that users can still see and that must be removed.
     package var hasPurges: Bool { writer.mayHavePurges }
 
     /// Does one step of background work in a separate transaction. A step takes some milliseconds.
     ///
     /// - Returns: the events to send; nil when the store failed.
     package func runSpareWork(wall: () -> Int64) -> [Event]? {
-        // Kinds of work take turns, so that endless or failing work of one kind cannot starve the
-        // other kinds.
+        // Kinds of work take turns. If work of one kind fails or never ends, the other kinds still
+        // run.
         spareTurn += 1
         let step = Command { [purger, limits, spareTurn] tx in
             for kind in 0..<SpareWork.allCases.count {
@@ -157,8 +159,8 @@ package final class EngineCore {
         return result.events
     }
 
-    /// Runs a batch once; returns nil when it was rolled back. A command that is refused in a batch
-    /// of its own gets its refusal even then.
+    /// Runs a batch once. Returns nil when the batch was rolled back. Exception: if the batch
+    /// consists of a single command that was refused, returns the refusal.
     ///
     /// - Parameter commands: receives the commands that `next` returned.
     private func attempt(
@@ -166,8 +168,8 @@ package final class EngineCore {
         next: () -> Command?,
         _ commands: inout [Command]
     ) -> Result? {
-        // The batch takes its first command before anything can fail. A failed batch without a
-        // command would be retried for ever.
+        // Take the first command before anything can fail. If a batch failed without a command, the
+        // caller would retry it for ever.
         guard let first = next() else { return Result(answers: [], events: []) }
         commands.append(first)
         let stamp = clock.begin(wall: wall)
@@ -184,9 +186,9 @@ package final class EngineCore {
                     hasRest = answer.rest != nil
                     answers.append(answer)
                 } catch let refusal as RequestError {
-                    // A refusal before the command's first write has no effect on the batch. A
-                    // later refusal rolls back the whole batch; the command then fails alone in the
-                    // rerun.
+                    // If the command was refused before its first write, the batch continues.
+                    // Otherwise the whole batch is rolled back. In the rerun, each command has its
+                    // own transaction.
                     guard tx.writes == writes else {
                         writer.rollback()
                         clock.end(committed: false)

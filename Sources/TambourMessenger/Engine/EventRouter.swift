@@ -3,10 +3,12 @@ import TambourEvents
 import TambourProtocol
 import TambourQueues
 
-/// Hands events to the doors, login codes to their delivery, and due times to the timer.
+/// Hands events to the doors, login codes to the `LoginCodeSource`, and due times to the
+/// `DelayedTimer`.
 ///
-/// All pushes pass through here. The engine calls the router after each commit. Readers call it for
-/// events that are not stored, such as typing. Presence calls it for presence changes.
+/// All pushes pass through the router. The engine calls it after each commit. The store's readers
+/// call it for events that are not stored, such as typing. The presence code calls it when a user's
+/// presence changes.
 package final class EventRouter: Sendable {
     private let doors = Mutex<[any Door]>([])
     private let delayed = Mutex<DelayedTimer?>(nil)
@@ -33,7 +35,7 @@ package final class EventRouter: Sendable {
         delayed.withLock { $0 = timer }
     }
 
-    /// Calls `body` after all earlier codes were handed over and their delivery has ended.
+    /// Hands over all earlier codes, waits until their delivery has ended, and then calls `body`.
     func stopCodes(then body: @escaping @Sendable () -> Void) {
         let codes = codes
         codeQueue.async { codes.stop(body) }
@@ -49,7 +51,8 @@ package final class EventRouter: Sendable {
                 let deliver = codes.deliver
                 codeQueue.async { deliver(recipient, code) }
             case .codeWithheld:
-                // Queued like a code that is delivered, so that both take equally long here.
+                // Queue a withheld code like a delivered code, so that both cases take equally long
+                // here.
                 codeQueue.async { [metrics] in metrics.codesWithheld.add(1) }
             case .delayed(let time):
                 delayed.withLock { $0 }?.arm(at: time)

@@ -2,15 +2,15 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Estimates the doors' work to deliver pushes, in bytes. Each receiver of a push costs the payload
-/// and a fixed part.
+/// Estimates the work of the doors to deliver pushes, in bytes. The cost of a push for each
+/// receiver is the size of the payload plus a fixed part.
 enum FanOut {
     private static let bytesPerPush = 512
-    /// Every push counts as at least this many receivers, because one user may have many
+    /// The smallest number of receivers to count for a push, because one user may have many
     /// connections.
     private static let fewestReceivers = 16
-    /// At this estimate a command's subject waits for the doors. The value corresponds to a short
-    /// push to about a hundred receivers, or a push of 4 KB to `fewestReceivers`.
+    /// From this estimate on, the subject of a command waits for the doors. The value corresponds
+    /// to a short push to about a hundred receivers, or to a push of 4 KB to `fewestReceivers`.
     static let most = 65_536
 
     static func bytes(of events: ArraySlice<Event>) -> Int {
@@ -20,7 +20,7 @@ enum FanOut {
     private static func bytes(of event: Event) -> Int {
         switch event {
         case .push(let push, let users, _):
-            // Only a few of a channel's readers receive pushes of comments.
+            // Only a few of a channel's readers receive pushes about comments.
             (push.comments == nil ? max(users.count, fewestReceivers) : fewestReceivers)
                 * (bytesPerPush + push.sizeEstimate)
         case .settingsChanged: most

@@ -17,7 +17,7 @@ package final class Housekeeper: @unchecked Sendable {
     private let intervalMs: Int
     private let isStopped = Atomic(false)
 
-    /// - Parameter auditDays: how many days the entries of the audit log are kept.
+    /// - Parameter auditDays: the number of days for which entries of the audit log are kept.
     init(
         engine: Engine,
         eraser: AccountEraser,
@@ -59,10 +59,10 @@ package final class Housekeeper: @unchecked Sendable {
         }
     }
 
-    /// Does all work that is due by the commit clock, one command per step.
+    /// Does all work that is due by the commit clock. Each step is a separate command.
     ///
-    /// - Parameter completion: called on the engine's queue when no work is left, or when the run
-    ///   ends early because the housekeeper was stopped or the store failed.
+    /// - Parameter completion: called on the engine's queue at the end of the run. The run ends
+    ///   when no work is left. It ends early if the housekeeper was stopped or the store failed.
     package func run(_ completion: @escaping @Sendable () -> Void) {
         engine.work(
             while: { [self] in !isStopped.load(ordering: .relaxed) },
@@ -71,7 +71,7 @@ package final class Housekeeper: @unchecked Sendable {
         )
     }
 
-    /// Does the next step of any work that is due.
+    /// Does one step of work that is due, if there is any.
     ///
     /// - Returns: false when there is nothing to do.
     private func step(in tx: WriteTransaction) throws -> Bool {

@@ -2,7 +2,7 @@ package import TambourEvents
 package import TambourProtocol
 import TambourStore
 
-/// A session as doors know it, with its user and its device.
+/// The part of a session that doors need: its id, its user, its device and its dialect.
 package struct OpenSession: Sendable {
     package let id: SessionID
     package let userID: UserID

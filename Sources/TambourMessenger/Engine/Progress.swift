@@ -5,19 +5,20 @@ import TambourStore
 /// the steps.
 package enum Progress<Transaction, Reply: Sendable>: Sendable {
     case finished(Reply)
-    /// The next step. A crash may lose the later steps of a command, so only commands that clients
-    /// may retry have steps. Each step of a query sees a later snapshot.
+    /// The next step. A crash may lose the later steps of a command. Therefore a command has
+    /// several steps only if clients may retry it. Each step of a query sees a later snapshot.
     case more(@Sendable (Transaction) throws -> Progress)
 }
 
 extension ReadTransaction {
-    /// Takes items one by one until `take` returns false. Continues in a further step after taking
-    /// `itemsPerReadStep` items or reading `rowsPerReadStep` rows.
+    /// Calls `take` for one item after another until it returns false. A step ends after
+    /// `itemsPerReadStep` items or after reading `rowsPerReadStep` rows. The next step takes the
+    /// remaining items.
     ///
     /// - Parameters:
     ///   - state: the results that `take` collects.
-    ///   - resume: called at the start of each further step, which sees a later snapshot than the
-    ///     step before.
+    ///   - resume: called at the start of each further step. Each step sees a later snapshot than
+    ///     the previous one.
     ///   - finish: called at the end of the last step.
     func inSteps<Item: Sendable, State: Sendable, Reply: Sendable>(
         _ items: ArraySlice<Item>,

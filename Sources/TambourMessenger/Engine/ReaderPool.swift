@@ -6,16 +6,16 @@ package import TambourStore
 
 /// A few read-only connections, each on its own queue. An idle connection takes the next job.
 ///
-/// One reader serves only logins, so that no login waits for a search. The other readers serve
-/// logins only while no query waits. Subjects take turns, and each subject has at most one query
-/// and one login running, so no subject occupies all readers.
+/// One reader serves only logins, so that no login waits for a search. The other readers serve a
+/// login only when no query waits. Subjects take turns. Each subject has at most one query and one
+/// login running, so no subject can occupy all readers.
 ///
 /// `@unchecked Sendable`: only a connection's own queue touches it, and the list of connections
 /// never changes.
 package final class ReaderPool: @unchecked Sendable {
     package struct Job: Sendable {
-        /// Runs on a reader. Returns the next step, which runs after the turns of other subjects;
-        /// nil when the job is done.
+        /// Runs on a reader. Returns the next step, which runs after the turns of other subjects.
+        /// Returns nil when the job is done.
         let run: @Sendable (StoreConnection) -> Job?
 
         package init(_ run: @escaping @Sendable (StoreConnection) -> Job?) {
@@ -59,7 +59,7 @@ package final class ReaderPool: @unchecked Sendable {
             }
         }
 
-        /// Removes and returns `onIdle` if no job is left.
+        /// If no job is left, clears `onIdle` and returns its old value.
         mutating func takeOnIdle(readers: Int) -> (@Sendable () -> Void)? {
             guard idle.count == readers, isLoginReaderIdle, queries.isEmpty, logins.isEmpty else {
                 return nil
@@ -85,8 +85,8 @@ package final class ReaderPool: @unchecked Sendable {
     /// - Parameters:
     ///   - stores: connections for queries, at least one.
     ///   - logins: the connection for logins.
-    ///   - maxUnfinished: how many jobs of each kind may wait for their next step. At this limit, a
-    ///     job runs its next step at once.
+    ///   - maxUnfinished: the number of jobs of each kind that may wait for their next step. When
+    ///     this limit is reached, a job runs its next step at once.
     package init(
         _ stores: [StoreConnection],
         logins: StoreConnection,
@@ -116,7 +116,8 @@ package final class ReaderPool: @unchecked Sendable {
         post(kind, for: subject, job)
     }
 
-    /// Queues a job of several steps. The subject's next job starts after the last step.
+    /// Queues a job of several steps. The subject's next job of this kind starts after the last
+    /// step.
     package func post(_ kind: Kind = .query, for subject: WorkSubject, _ job: Job) {
         let reader: Int? = state.withLock { state in
             switch kind {
@@ -161,7 +162,7 @@ package final class ReaderPool: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` after all jobs that were posted before. Called once, at shutdown.
+    /// Runs `body` when all jobs that were posted earlier are done. Called once, at shutdown.
     package func close(_ body: @escaping @Sendable () -> Void) {
         let isIdle = state.withLock { state in
             state.onIdle = body

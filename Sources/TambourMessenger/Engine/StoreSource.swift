@@ -4,9 +4,11 @@ import TambourProtocol
 import TambourSQL
 import TambourStore
 
-/// Opens the connections to the store for the engine, the readers and all other users of the store.
+/// Opens the connections to the store, for the engine, the readers and all other parts of the
+/// server.
 ///
-/// `@unchecked Sendable`: once the engine runs, only its queue touches the writing connection.
+/// `@unchecked Sendable`: once the engine runs, only the engine's queue touches the writing
+/// connection.
 final class StoreSource: @unchecked Sendable {
     private let source: any SQLSource
     private let limits: Limits
@@ -45,7 +47,7 @@ final class StoreSource: @unchecked Sendable {
         )
     }
 
-    /// Opens the engine's connection; called once.
+    /// Opens the engine's connection. Called once.
     func openWriter() throws -> StoreWriter {
         try StoreWriter(
             StoreConnection(

@@ -1,7 +1,7 @@
 import TambourEvents
 package import TambourProtocol
 
-/// The party that a piece of work counts for. Engine and readers serve subjects in turn.
+/// The party for which a piece of work is done. The engine and the readers serve subjects in turn.
 package enum WorkSubject: Hashable, Sendable {
     case user(UserID)
     /// All clients at one address that have not logged in.

@@ -1,4 +1,4 @@
-/// The numbers of connections for which a feature is on and off.
+/// The number of connections for which a feature is on, and the number for which it is off.
 package struct FeatureCount: Sendable, Equatable {
     package var on = 0
     package var off = 0

@@ -2,12 +2,12 @@ package import TambourProtocol
 
 /// The rules that decide for which subjects each feature is on. A pure value.
 ///
-/// The same rules make the same decision about a subject on every server and after every restart. A
-/// higher percentage only adds subjects and keeps every subject's variation. `init` refuses rules
-/// that would break this.
+/// The same rules make the same decision about a subject on every server and after every restart.
+/// If an author raises a percentage, the feature stays on for its earlier subjects, and they keep
+/// their variations. `init` refuses rules that would break this.
 package struct FeatureRules: Sendable, Hashable {
     private let plans: [String: FeaturePlan]
-    /// The features of the specification that are off for everybody, even if the client does not
+    /// The features of the specification that are off for everybody, even for clients that do not
     /// name them.
     package let killed: Features
 
@@ -66,10 +66,11 @@ package struct FeaturePlan: Sendable, Hashable {
     package var name: String
     /// Whether the feature is off for everybody, whatever the rules say.
     package var isKilled: Bool
-    /// The salt of the buckets. A new salt reshuffles the subjects of this feature.
+    /// The salt of the buckets. A new salt assigns the subjects of this feature to different
+    /// buckets.
     package var salt: String
-    /// The variations of the feature, among which its subjects are divided; may be empty. They are
-    /// sorted by name, so that the order in a file does not matter.
+    /// The variations of the feature, possibly none. Each subject of the feature gets one of them.
+    /// They are sorted by name, so that the order in a file does not matter.
     package var variations: [Variation] {
         didSet { variations.sort { $0.name < $1.name } }
     }
@@ -159,9 +160,9 @@ package struct FeaturePlan: Sendable, Hashable {
                 guard (0...Bucket.count).contains(percent) else {
                     throw mistake("percent is not 0 to 100", rule: index)
                 }
-                // A higher percentage would change the variation of some subjects if the rule names
-                // a variation, and switch the feature off for some subjects if the rule disables
-                // it.
+                // Refuse a percentage together with a variation or with `enabled: false`. A higher
+                // percentage would then change the variation of some subjects, or switch the
+                // feature off for them.
                 guard rule.isEnabled, rule.variation == nil else {
                     throw mistake(
                         "percent goes with neither \"enabled: false\" nor a variation",
@@ -199,22 +200,22 @@ package struct FeaturePlan: Sendable, Hashable {
     }
 }
 
-/// One rule of a feature. It fits a subject when all its conditions fit.
+/// One rule of a feature. The rule fits a subject when all conditions of the rule fit.
 package struct FeatureRule: Sendable, Hashable {
     /// Whether the feature is on for the subjects that the rule fits.
     package var isEnabled: Bool
     /// The variation of the subjects that the rule fits; nil to choose by weight.
     package var variation: String?
-    /// The share of the subjects that the rule fits, in hundredths of a percent (0 to 10,000); nil
-    /// for all of them.
+    /// The share of subjects that the rule fits, in hundredths of a percent (0 to 10,000); nil for
+    /// all subjects.
     package var percent: Int?
-    /// Kinds of device as in SESSION_INIT, in upper case; empty means any.
+    /// Kinds of device as in SESSION_INIT, in upper case. An empty set means any kind.
     package var systems: Set<String>
     package var appVersion: AppVersionRange?
-    /// Languages: `de` also fits de-AT; empty means any.
+    /// Languages. For example, `de` also fits de-AT. An empty set means any language.
     package var locales: Set<LocaleName>
-    /// Users; empty means any. Before login the user is unknown, so a non-empty set matches no
-    /// client.
+    /// Users. An empty set means any user. Before login the user is unknown, so a set with users
+    /// fits no client.
     package var userIDs: Set<Int64>
 
     package init(

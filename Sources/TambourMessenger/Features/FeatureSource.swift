@@ -2,7 +2,8 @@
 package struct FeatureSource: Sendable {
     /// The rules at startup.
     package var rules: FeatureRules
-    /// Reloads the rules, on the admin queue; nil when the rules do not come from a file.
+    /// Reloads the rules. The server calls it on the admin queue. It is nil when the rules do not
+    /// come from a file.
     ///
     /// Throws an error whose text is written for the author of the rules.
     package var reload: (@Sendable () throws -> FeatureRules)?

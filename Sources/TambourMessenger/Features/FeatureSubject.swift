@@ -25,8 +25,8 @@ package struct FeatureSubject: Sendable, Hashable {
         self.locale = LocaleName(locale)
     }
 
-    /// The name that determines the bucket: the user's id, or the device's id before login; nil
-    /// when the device has no id either.
+    /// The name that determines the bucket. It is the user's id or, before login, the device's id.
+    /// It is nil before login if the device has no id.
     var name: String? {
         if let userID { return String(userID.rawValue) }
         return deviceID.isEmpty ? nil : deviceID
@@ -53,8 +53,8 @@ package struct AppVersion: Sendable, Hashable, Comparable {
         self.parts = parts
     }
 
-    /// The label for metrics; nil for implausible versions, so that a client cannot smuggle other
-    /// data into metrics.
+    /// The version as a label for metrics; nil for implausible versions. A client can therefore not
+    /// smuggle other data into metrics.
     package var label: String? {
         guard (1...4).contains(parts.count), parts.allSatisfy({ $0 < 100_000 }) else { return nil }
         return parts.map(String.init).joined(separator: ".")
@@ -65,7 +65,7 @@ package struct AppVersion: Sendable, Hashable, Comparable {
     }
 }
 
-/// A range of versions, including `from` and excluding `below`.
+/// A range of versions. It includes `from` and excludes `below`.
 package struct AppVersionRange: Sendable, Hashable {
     private let from: AppVersion?
     private let below: AppVersion?
@@ -90,7 +90,8 @@ package struct LocaleName: Sendable, Hashable {
         text = String(name.lowercased().map { $0 == "_" ? "-" : $0 })
     }
 
-    /// `de` covers `de-AT`, not the other way round.
+    /// Returns whether this locale includes the other one. For example, `de` covers `de-AT`, but
+    /// `de-AT` does not cover `de`.
     package func covers(_ other: LocaleName) -> Bool {
         text == other.text || other.text.hasPrefix(text + "-")
     }

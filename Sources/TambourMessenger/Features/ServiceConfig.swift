@@ -2,15 +2,15 @@ package import TambourEvents
 package import TambourProtocol
 import TambourStore
 
-/// The settings that clients receive, and the hash that clients echo. The settings consist of the
-/// service's settings, which are the same for all clients, and the client's feature decisions.
+/// The settings that clients receive, and the hash that clients send back. One part of the settings
+/// is the same for all clients. The other part is the feature decisions for one client.
 package struct ServiceConfig: Sendable {
     private let service: LoginConfig
     private let hash: UInt64
-    /// The countries that apps offer for signing in; all if empty.
+    /// The countries that apps offer for signing in. An empty list means all countries.
     package let countries: [Text]
     package let registration: RegistrationPolicy
-    /// How many people each user may invite within `invitationsKeptDays`; 0 for none.
+    /// The number of people whom each user may invite within `invitationsKeptDays`; 0 for none.
     package let userInvitations: Int
 
     package init(
@@ -48,8 +48,8 @@ package struct ServiceConfig: Sendable {
                 ]
             ),
         ]
-        // Without these switches apps assume that the features exist, and request them at every
-        // start.
+        // If these switches are missing, apps assume that the features exist, and request them at
+        // every start.
         let missing: [StaticString] = ["informer-enabled", "account-nickname-enabled"]
         writer.writeMapHeader(
             numbers.count + switches.count + missing.count + lists.count + 3
@@ -87,12 +87,12 @@ package struct ServiceConfig: Sendable {
         )
     }
 
-    /// Returns the config for a login; nil when the client already holds it.
+    /// Returns the config for a login; nil when the client already has this config.
     ///
     /// - Parameters:
-    ///   - features: the feature decisions for this client; nil when it named no feature.
-    ///   - version: the version of the user's settings. The result does not contain these settings;
-    ///     the caller adds them.
+    ///   - features: the feature decisions for this client; nil when the client named no feature.
+    ///   - version: the version of the user's settings. The result does not contain the user's
+    ///     settings. The caller adds them.
     func config(
         for features: [SessionFeature]?,
         version: Int64,
@@ -104,15 +104,15 @@ package struct ServiceConfig: Sendable {
         return config.hash == known ? nil : config
     }
 
-    /// Returns the update for a client that holds the settings, after its feature decisions change.
+    /// Returns the update for a client that has the settings and whose feature decisions have
+    /// changed.
     package func change(to features: [SessionFeature], version: Int64) -> LoginConfig {
         LoginConfig(hash: hash(with: features, version: version), features: features)
     }
 
-    /// Returns the update for a client that holds the settings, after the user changes some of
-    /// them.
+    /// Returns the update for a client that has the settings. The user has changed some of them.
     ///
-    /// - Parameter features: the client's feature decisions; nil when it named no feature.
+    /// - Parameter features: the client's feature decisions; nil when the client named no feature.
     package func change(to news: SettingsNews, for features: [SessionFeature]?) -> LoginConfig {
         LoginConfig(
             hash: hash(with: features, version: news.version),
@@ -132,7 +132,8 @@ package struct ServiceConfig: Sendable {
 
     private static func text(_ hash: UInt64) -> Text { Text(String(hash, radix: 16)) }
 
-    /// FNV-1a. The hash only has to change when the settings change.
+    /// Returns an FNV-1a hash. A simple hash is enough, because it must only change when the
+    /// settings change.
     private static func hash(_ bytes: [UInt8], after hash: UInt64) -> UInt64 {
         bytes.reduce(hash) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }

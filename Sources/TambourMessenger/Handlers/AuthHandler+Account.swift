@@ -30,8 +30,8 @@ extension AuthHandler {
     /// Answers `PHONE_BIND_CONFIRM` (99): moves the account to the phone that received the code.
     ///
     /// - Throws: `error.code.expired`, `error.phone.taken`.
-    /// - Returns: the reply, or `error.code.wrong`, which is not thrown, so that the store keeps
-    ///   the count of wrong codes.
+    /// - Returns: the reply, or `error.code.wrong`. This error is returned instead of thrown, so
+    ///   that the store keeps the count of wrong codes.
     /// - Note: A command.
     func phoneBindConfirm(
         _ request: PhoneBindConfirmRequest,

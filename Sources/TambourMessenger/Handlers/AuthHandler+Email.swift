@@ -2,7 +2,8 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Codes by e-mail: setting the address of a second factor, and resetting a forgotten password.
+/// Handles codes by e-mail. They serve to set the address of a second factor, and to reset a
+/// forgotten password.
 extension AuthHandler {
     /// Answers `AUTH_VERIFY_EMAIL` (109).
     ///
@@ -40,21 +41,22 @@ extension AuthHandler {
     }
 
     /// Limits the codes sent to one address per hour, because the address may belong to somebody
-    /// who did not request them. The reset of a forgotten password is exempt: its address was
-    /// verified before. Other people therefore cannot block a reset by using up the limit.
+    /// who did not request them. The limit does not apply to the reset of a forgotten password,
+    /// because the address of the account was verified earlier. Other people therefore cannot block
+    /// a reset by using up the limit.
     ///
-    /// - Throws: `auth.blocked` after too many codes to the address, whichever account requested
-    ///   them.
+    /// - Throws: `auth.blocked` after too many codes to the address. The requests of all accounts
+    ///   count.
     private func requireRoom(for email: String, in tx: WriteTransaction) throws {
         let codes = try tx.reader.emailCodes(to: Self.recipient(email), since: tx.ct - Self.hourMs)
         guard codes < limits.maxCodesPerEmailPerHour else { throw RequestError.authBlocked }
     }
 
-    /// The hash under which the store counts codes to an address. For counting, the store does not
-    /// need the address itself.
+    /// Returns the hash under which the store counts codes to an address. The store does not need
+    /// the address itself to count.
     private static func recipient(_ email: String) -> [UInt8] { Tokens.hash(email.lowercased()) }
 
-    /// - Parameter user: the account that the code is for.
+    /// - Parameter user: the user whose account the code is for.
     /// - Returns: the number of digits of the code.
     /// - Throws: `auth.blocked` after too many codes for the track or the account, `overloaded`.
     private func sendCode(
@@ -85,8 +87,8 @@ extension AuthHandler {
     /// Answers `AUTH_CHECK_EMAIL` (110).
     ///
     /// - Throws: `track.not.found`, `error.code.expired`.
-    /// - Returns: the reply, or `error.code.wrong`, which is not thrown, so that the store keeps
-    ///   the count of wrong codes.
+    /// - Returns: the reply, or `error.code.wrong`. This error is returned instead of thrown, so
+    ///   that the store keeps the count of wrong codes.
     /// - Note: A command.
     func authCheckEmail(
         _ request: AuthCheckEmailRequest,
@@ -116,8 +118,8 @@ extension AuthHandler {
     }
 
     /// - Throws: `error.code.expired`.
-    /// - Returns: nil if the code is right; otherwise `error.code.wrong`, after counting the wrong
-    ///   code.
+    /// - Returns: nil if the code is right. Otherwise counts the wrong code and returns
+    ///   `error.code.wrong`.
     private func refusal(
         of code: String,
         on track: Track,
@@ -137,13 +139,14 @@ extension AuthHandler {
         return .errorCodeWrong
     }
 
-    /// Answers `AUTH_LOGIN_RESTORE_PASSWORD` (101): a request without a code sends a code by
-    /// e-mail; a request with the code removes the password and logs in.
+    /// Answers `AUTH_LOGIN_RESTORE_PASSWORD` (101). If the request has no code, the handler sends a
+    /// code by e-mail. If the request has the right code, the handler removes the password and logs
+    /// in.
     ///
     /// - Throws: `track.not.found`, `login.blocked`, `not.allowed` without an address,
     ///   `auth.blocked` for too many codes, `error.code.expired`.
-    /// - Returns: the reply, or `error.code.wrong`, which is not thrown, so that the store keeps
-    ///   the count of wrong codes.
+    /// - Returns: the reply, or `error.code.wrong`. This error is returned instead of thrown, so
+    ///   that the store keeps the count of wrong codes.
     /// - Note: A command.
     func authLoginRestorePassword(
         _ request: AuthLoginRestorePasswordRequest,

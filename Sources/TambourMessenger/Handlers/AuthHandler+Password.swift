@@ -2,7 +2,8 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// A password from a request, and the parameters to hash it with before the command runs.
+/// A password from a request, with the parameters for its hash. It is hashed before the command
+/// runs.
 struct PasswordToHash: Sendable {
     let password: String
     let salt: [UInt8]
@@ -10,8 +11,8 @@ struct PasswordToHash: Sendable {
     let version: HashedPassword.Version
 }
 
-/// The second factor: tracks, the password of an account, and the password challenge after the
-/// login code.
+/// Handles the second factor: tracks, the password of an account, and the password challenge after
+/// the login code.
 extension AuthHandler {
     static let hourMs: Int64 = 3_600_000
     private static let saltBytes = 16
@@ -43,7 +44,7 @@ extension AuthHandler {
         )
     }
 
-    /// - Returns: the secret that identifies the track.
+    /// - Returns: the secret that identifies the new track.
     func openTrack(
         _ kind: Track.Kind,
         user: UserID?,
@@ -160,11 +161,11 @@ extension AuthHandler {
 
     // MARK: - The password
 
-    /// Returns the password to hash before a command runs. The hasher runs outside the command,
-    /// because hashing takes long.
+    /// Returns the password that must be hashed before a command runs. The hash is computed outside
+    /// the command, because hashing takes long.
     ///
-    /// - Returns: nil when the command needs no hash: it carries no password, or its outcome does
-    ///   not depend on the hash.
+    /// - Returns: nil when the command needs no hash. In this case it contains no password, or its
+    ///   outcome does not depend on the hash.
     func passwordToHash(
         of request: CommandRequest,
         from requester: Requester,
@@ -204,13 +205,14 @@ extension AuthHandler {
             default: return nil
             }
         } catch is RequestError {
-            // The handler makes the same checks and answers with the error.
+            // Ignore the error, because the handler makes the same checks and answers with the
+            // error.
             return nil
         }
     }
 
-    /// Returns the number of wrong passwords since the first one; 0 if the first one is over an
-    /// hour old.
+    /// Returns the number of wrong passwords in the current series of attempts. A series ends one
+    /// hour after its first wrong password.
     ///
     /// - Throws: `auth.blocked` after too many wrong passwords.
     private func tries(of second: PasswordRecord, now: Int64) throws -> Int {
@@ -223,12 +225,12 @@ extension AuthHandler {
         return tries
     }
 
-    /// Returns nil when the password is correct, otherwise `error.password.wrong`. Counts wrong
-    /// passwords across all tracks.
+    /// Returns nil when the password is correct, and `error.password.wrong` otherwise. Counts the
+    /// wrong passwords of all tracks together.
     ///
     /// - Parameter given: the hash of `password`; nil when nothing was hashed.
-    /// - Throws: `auth.blocked` after too many wrong passwords, `track.not.found` when the password
-    ///   was changed while the given password was hashed.
+    /// - Throws: `auth.blocked` after too many wrong passwords. Throws `track.not.found` when the
+    ///   account's password changed while the given password was hashed.
     private func refusal(
         of password: String,
         _ given: HashedPassword?,
@@ -256,8 +258,8 @@ extension AuthHandler {
     /// Answers `AUTH_CHECK_PASSWORD` (113).
     ///
     /// - Throws: `track.not.found`, `not.allowed` when the account has no password, `auth.blocked`.
-    /// - Returns: the reply, or `error.password.wrong`, which is not thrown, so that the store
-    ///   keeps the count of wrong passwords.
+    /// - Returns: the reply, or `error.password.wrong`. This error is returned instead of thrown,
+    ///   so that the store keeps the count of wrong passwords.
     /// - Note: A command.
     func authCheckPassword(
         _ request: AuthCheckPasswordRequest,
@@ -292,7 +294,7 @@ extension AuthHandler {
         let email: String?
     }
 
-    /// Makes all checks of AUTH_SET_2FA. It runs before the password is hashed, and once more in
+    /// Makes all checks of AUTH_SET_2FA. The checks run before the password is hashed, and again in
     /// the transaction.
     ///
     /// - Throws: the errors of `authSet2fa`.
@@ -334,8 +336,8 @@ extension AuthHandler {
 
     /// Answers `AUTH_SET_2FA` (111): sets, changes or removes the password.
     ///
-    /// - Throws: `track.not.found`, `not.allowed` before the old password was given and when the
-    ///   client expects a change that was not prepared, `proto.payload`.
+    /// - Throws: `track.not.found`, `proto.payload`. Throws `not.allowed` if the old password was
+    ///   not given, or if the client expects a change that was not prepared.
     /// - Note: A command.
     func authSet2fa(
         _ request: AuthSet2faRequest,
@@ -347,8 +349,8 @@ extension AuthHandler {
         if request.removes {
             try tx.removePassword(of: caller.userID)
         } else {
-            // A missing hash means that the state changed since `passwordToHash` ran. The client
-            // starts over.
+            // If the hash is missing, the state has changed since `passwordToHash` ran. The client
+            // must start again.
             guard
                 let password =
                     request.password == nil ? change.second?.password : call.password
@@ -399,8 +401,8 @@ extension AuthHandler {
     /// Answers `AUTH_LOGIN_CHECK_PASSWORD` (115).
     ///
     /// - Throws: `track.not.found`, `login.blocked`, `auth.blocked`.
-    /// - Returns: the reply, or `error.password.wrong`, which is not thrown, so that the store
-    ///   keeps the count of wrong passwords.
+    /// - Returns: the reply, or `error.password.wrong`. This error is returned instead of thrown,
+    ///   so that the store keeps the count of wrong passwords.
     /// - Note: A command.
     func authLoginCheckPassword(
         _ request: AuthLoginCheckPasswordRequest,

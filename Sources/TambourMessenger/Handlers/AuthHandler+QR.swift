@@ -1,7 +1,7 @@
 import TambourProtocol
 import TambourStore
 
-/// Login by a QR code that another device scans.
+/// Handles login by a QR code. The new device shows the code, and a logged-in device scans it.
 extension AuthHandler {
     private static let linkPrefix = "tambour:login/"
 
@@ -46,8 +46,8 @@ extension AuthHandler {
 
     /// Answers `AUTH_QR_APPROVE` (290): lets the device that shows the link log in as the caller.
     ///
-    /// - Throws: `track.not.found`, also when another user approved the login first; `auth.blocked`
-    ///   when the user has approved too many logins within an hour.
+    /// - Throws: `track.not.found`, also if another user has already approved the login. Throws
+    ///   `auth.blocked` if the caller has approved too many logins within an hour.
     /// - Note: A command.
     func authQrApprove(
         _ request: AuthQrApproveRequest,
@@ -69,8 +69,8 @@ extension AuthHandler {
         return AuthQrApproveReply()
     }
 
-    /// Answers `LOGIN_BY_QR` (291): returns the reply that AUTH would return for the approving
-    /// user.
+    /// Answers `LOGIN_BY_QR` (291): logs in as the user who approved the login. The reply is the
+    /// same as for AUTH.
     ///
     /// - Throws: `track.not.found`, `not.allowed` before the approval, `login.blocked`.
     /// - Note: A command.

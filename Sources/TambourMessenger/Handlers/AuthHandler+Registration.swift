@@ -16,9 +16,9 @@ extension AuthHandler {
 
     /// Decides whether a phone gets a login code.
     ///
-    /// Where registration is restricted, the look-ups are the same for every phone, because the
-    /// time of the answer must not reveal which phones have an account or an invitation.
-    /// - Parameter code: the invitation's code, as the person wrote it.
+    /// If registration is restricted, the look-ups are the same for every phone. Otherwise the time
+    /// of the answer could reveal which phones have an account or an invitation.
+    /// - Parameter code: the code of an invitation, exactly as the person typed it.
     func admission(
         of phone: Int64,
         with code: String?,
@@ -41,8 +41,9 @@ extension AuthHandler {
 
     /// Answers `INVITATION_CREATE` (1032): makes an invitation for one person.
     ///
-    /// - Throws: `not.allowed` where invitations have no effect or only the operator makes them,
-    ///   `too.many.requests` when the user has made as many as the operator allows.
+    /// - Throws: `not.allowed` if invitations have no effect, or if only the operator makes them.
+    ///   Throws `too.many.requests` if the user has made as many invitations as the operator
+    ///   allows.
     /// - Note: A command.
     func invitationCreate(
         _: InvitationCreateRequest,
@@ -83,9 +84,9 @@ extension AuthHandler {
 
     /// Returns the invitation that a registration uses up; nil if the server is open to everybody.
     ///
-    /// - Throws: `registration.closed` if the invitation was used up, ended or was deleted since
-    ///   the code was requested, or if the policy has changed. The caller has proved the phone, so
-    ///   the error reveals nothing about other people's phones.
+    /// - Throws: `registration.closed` if there is no open invitation now, or if registration is
+    ///   now closed. The caller has proved that the phone is theirs, so the error reveals nothing
+    ///   about other people's phones.
     func invitation(
         for pending: Registration,
         now: Int64,
@@ -110,7 +111,7 @@ extension AuthHandler {
 extension Limits {
     fileprivate static let dayMs: Int64 = 86_400_000
 
-    /// How long an ended invitation is kept, in milliseconds.
+    /// The time for which an ended invitation is kept, in milliseconds.
     var invitationsKeptMs: Int64 { Int64(invitationsKeptDays) * Self.dayMs }
 }
 

@@ -9,15 +9,15 @@ struct AuthHandler: Sendable {
     /// The same code for everybody, for tests and demonstrations on loopback; nil for random codes.
     let fixedCode: String?
     var registration = RegistrationPolicy.open
-    /// How many people each user may invite within `invitationsKeptDays`; 0 for none.
+    /// The number of people whom each user may invite within `invitationsKeptDays`; 0 for none.
     var userInvitations = 0
     /// Returns whether another code can be queued for delivery.
     let hasRoomForCodes: @Sendable () -> Bool
     let sync: LoginSync
-    /// Returns the sessions of a user that have a connection now.
+    /// Returns those sessions of a user that have a connection now.
     var connectedSessions: @Sendable (UserID) -> Set<SessionID> = { _ in [] }
     private static let codeWindowMs: Int64 = 3_600_000
-    /// How long clients should wait before they request another code.
+    /// The time for which clients should wait before they request another code.
     static let resendMs: Int64 = 60_000
 
     /// Answers `AUTH_REQUEST` (17): creates a code and sends it to the phone, whether or not the
@@ -41,7 +41,7 @@ struct AuthHandler: Sendable {
 
     /// - Parameters:
     ///   - user: the user who changes to this phone; nil when the code is for sign-in.
-    ///   - invitation: the code of an invitation, as the person wrote it.
+    ///   - invitation: the code of an invitation, exactly as the person typed it.
     func sendCode(
         to phone: String,
         moving user: UserID? = nil,
@@ -70,7 +70,8 @@ struct AuthHandler: Sendable {
         let codeHash = Tokens.hash(code: code, request: token)
         try tx.createLoginCode(
             tokenHash: Tokens.hash(token),
-            // The hash of a code is never empty, so no code matches a refused request.
+            // If the request is refused, store an empty hash. No code matches it, because the hash
+            // of a code is never empty.
             codeHash: admission == .refused ? [] : codeHash,
             phone: phone,
             user: user,
@@ -93,11 +94,12 @@ struct AuthHandler: Sendable {
         )
     }
 
-    /// Returns whether the phone may get another code. Requests from all addresses count.
+    /// Returns whether the phone may get another code. The limit counts requests from all
+    /// addresses.
     ///
-    /// One address cannot use up the limit of a phone, but many addresses can. The owner is not
-    /// locked out: an address from which a session of the account last logged in may still request
-    /// a code.
+    /// One address cannot use up the limit of a phone, but many addresses can. Even then, the owner
+    /// is not locked out. The owner can still request a code from an address from which one of the
+    /// account's sessions last logged in.
     private func mayAsk(
         for phone: Int64,
         from address: PeerAddress,
@@ -116,8 +118,8 @@ struct AuthHandler: Sendable {
     /// new phone.
     ///
     /// A client of the dialect tamtam gets a token for `AUTH_CONFIRM` instead, and `AUTH_CONFIRM`
-    /// returns the login token. The handler counts wrong codes, so the refusal of a wrong code
-    /// writes to the store.
+    /// returns the login token. The handler counts wrong codes, so refusing a wrong code writes to
+    /// the store.
     /// - Throws: `error.code.expired` for an unknown, old or used-up request, `login.blocked`.
     /// - Note: A command.
     func auth(
@@ -173,11 +175,11 @@ struct AuthHandler: Sendable {
         )
     }
 
-    /// Returns the code request behind a token, if the code matches.
+    /// Returns the code request that belongs to a token, if the code matches.
     ///
     /// - Throws: `error.code.expired`.
-    /// - Returns: the code request, or `error.code.wrong`, which is not thrown, so that the store
-    ///   keeps the count of wrong codes.
+    /// - Returns: the code request, or `error.code.wrong`. This error is returned instead of
+    ///   thrown, so that the store keeps the count of wrong codes.
     func checked(
         _ code: String,
         of token: String,
@@ -191,7 +193,8 @@ struct AuthHandler: Sendable {
         else { throw RequestError.errorCodeExpired }
         guard Tokens.areEqual(Tokens.hash(code: code, request: token), known.codeHash) else {
             try tx.countLoginTry(tokenHash: tokenHash)
-            // A phone without an account leaves no trace, so strangers cannot fill the log.
+            // Do not log wrong codes for a phone without an account. Strangers could otherwise fill
+            // the log.
             if let account = try user ?? tx.reader.account(phone: known.phone)?.id {
                 try tx.countRefusal(.codeRefused, of: account, from: origin.address)
             }
@@ -200,11 +203,11 @@ struct AuthHandler: Sendable {
         return .success(known)
     }
 
-    /// Logs in a user who has proved ownership of the phone or of a logged-in device. Returns a
-    /// login token, or a challenge if the account has a password.
+    /// Logs in a user who has proved that they own the phone or a logged-in device. Returns a login
+    /// token. If the account has a password, returns a challenge instead.
     ///
-    /// - Parameter session: the session that approved the login; the challenge ends with this
-    ///   session. Nil when the user proved the phone with a code.
+    /// - Parameter session: the session that approved the login; nil when the user proved the phone
+    ///   with a code. If this session ends, the challenge ends too.
     func admit(
         _ account: Account,
         approvedBy session: SessionID? = nil,
@@ -228,7 +231,7 @@ struct AuthHandler: Sendable {
         )
     }
 
-    /// The password rules that clients receive.
+    /// The rules for passwords that clients receive.
     private var passwordConfig: PasswordConfig {
         PasswordConfig(
             minLength: Int64(limits.minPasswordUnits),
@@ -245,12 +248,13 @@ struct AuthHandler: Sendable {
         TokenAttrs(login: TokenAttr(token: try openSession(of: user, from: requester, in: tx)))
     }
 
-    /// Answers `AUTH_CONFIRM` (23): creates an account and logs it in, or logs in a known user of
-    /// the dialect tamtam whose code was checked.
+    /// Answers `AUTH_CONFIRM` (23): creates an account and logs in. In the dialect tamtam, also
+    /// logs in a known user whose code was checked.
     ///
-    /// - Throws: `error.code.expired` when the token is unknown or too old, or when another account
-    ///   has taken the phone since the code was checked; `auth.blocked` when the phone's account is
-    ///   blocked; `registration.closed` when the phone may no longer register.
+    /// - Throws: `error.code.expired` when the token is unknown or too old. Throws it also when
+    ///   another account has taken the phone since the code was checked. Throws `auth.blocked` when
+    ///   the phone's account is blocked, and `registration.closed` when the phone may no longer
+    ///   register.
     /// - Note: A command.
     func authConfirm(
         _ request: AuthConfirmRequest,
@@ -278,7 +282,8 @@ struct AuthHandler: Sendable {
                 throw RequestError.protoPayload("/firstName: missing")
             }
         let lastName = try request.lastName.flatMap { try PersonName.optional($0, "/lastName") }
-        // Another person may have registered the phone or moved to it in the meantime.
+        // Since the code was checked, another person may have registered this phone, or changed to
+        // it.
         if let owner = try tx.reader.account(phone: phone) {
             throw owner.isBlocked ? RequestError.authBlocked : RequestError.errorCodeExpired
         }
@@ -352,8 +357,9 @@ struct AuthHandler: Sendable {
         return session
     }
 
-    /// Opens a session. At `maxSessions`, first closes old sessions: unconnected before connected
-    /// sessions, and in each group the least recently seen first.
+    /// Opens a session. If the user already has `maxSessions`, first closes old sessions. Sessions
+    /// without a connection are closed before connected sessions. In each group, the least recently
+    /// seen session is closed first.
     ///
     /// - Parameter isNew: whether the account was just registered.
     private func openSession(

@@ -1,7 +1,7 @@
 import TambourProtocol
 import TambourStore
 
-/// Family `bots`: no user is a bot. Wire: protocol-spec/opcodes/bots.yaml
+/// Family `bots`. On this server, no user is a bot. Wire: protocol-spec/opcodes/bots.yaml
 struct BotsHandler: Sendable {
     /// Answers `CHAT_BOT_COMMANDS` (144): always returns an empty list.
     ///

@@ -2,8 +2,8 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Helpers for handlers that change a chat: the chat as the caller sees it, and the pushes to its
-/// members.
+/// Helpers for handlers that change a chat. They find the chat that the caller sees, and push the
+/// changes to its members.
 extension WriteTransaction {
     /// - Throws: `chat.not.found`, also for a chat the user is not in.
     func knownChat(_ id: ChatID, to user: UserID) throws -> ChatState {
@@ -23,10 +23,11 @@ extension WriteTransaction {
         return comments
     }
 
-    /// - Parameter sight: the caller's sight. A new member becomes visible to all members of a
-    ///   group. Knowing a user's id is therefore not enough to add the user.
-    /// - Throws: `user.not.found` for a user the caller cannot reach or see, `not.allowed` for a
-    ///   user who does not let `caller` add them to groups.
+    /// - Parameter sight: the caller's sight, which decides whom the caller can see. A new member
+    ///   becomes visible to all members of a group. The caller must therefore see a user before
+    ///   adding the user.
+    /// - Throws: `user.not.found` for a user whom the caller cannot reach or see. Throws
+    ///   `not.allowed` for a user who does not allow the caller to add them to groups.
     func requireInvitable(_ user: UserID, by caller: UserID, _ sight: inout Sight) throws {
         guard let standing = try reader.standing(of: caller, with: user), standing.isReachable,
             try sight.sees(user, in: self)
@@ -36,7 +37,7 @@ extension WriteTransaction {
         guard standing.isInvitable else { throw RequestError.notAllowed }
     }
 
-    /// Returns the chat as sent to one of its members.
+    /// Returns the chat in the form that one of its members receives.
     func seen(_ chat: ChatState, by member: UserID) throws -> Chat {
         let reader = try flushedReader()
         guard let view = try reader.view(chat.key, for: member) else {
@@ -47,12 +48,12 @@ extension WriteTransaction {
 
     /// Pushes a new or changed message to the members.
     ///
-    /// A push is encoded once for all recipients. Members who cannot see the answered message
-    /// instead get a separate push without the link to it.
+    /// All recipients share one encoded push. There is one exception: members who cannot see the
+    /// answered message get a separate push without the link to that message.
     /// - Parameters:
-    ///   - original: the answered message.
-    ///   - readers: the users who can see an edited message; nil for a new message, which goes to
-    ///     all members.
+    ///   - original: the message that `message` answers; nil if it answers none.
+    ///   - readers: the recipients; nil for all members. For an edited message, these are the users
+    ///     who can see it.
     func tell(
         _ message: Message,
         answering original: MessageID? = nil,
@@ -84,8 +85,8 @@ extension WriteTransaction {
 
     /// Pushes a new message to the members.
     ///
-    /// - Returns: the message as its author's devices see it. Only these devices see the `cid` of a
-    ///   post.
+    /// - Returns: the message in the form that its author's devices see. In a channel, only these
+    ///   devices see the message's `cid`.
     func tell(
         new message: Message,
         of record: MessageRecord,
@@ -143,8 +144,8 @@ extension WriteTransaction {
         try tellPoll(of: record, in: chat, seenBy: nil, to: others, except: nil)
     }
 
-    /// Pushes the message with the status "edited", because a stock client treats a message without
-    /// a status as new.
+    /// Pushes the poll's message with the status "edited". A stock client would treat a message
+    /// without a status as new.
     func tellPoll(
         of record: MessageRecord,
         in chat: ChatState,
@@ -176,10 +177,10 @@ extension WriteTransaction {
 
     /// Pushes the deletion of messages to the members, at most `maxIDsPerRequest` ids in a push.
     ///
-    /// A member whose history begins later receives only the ids after that point, because an id
-    /// reveals the time of its message. When the histories begin at more than `fanOutMembers`
-    /// points, neighbouring points share a push from the earliest of them on, which bounds the
-    /// number of pushes.
+    /// A member whose visible history begins at a later point receives only the ids after this
+    /// point. An id would otherwise reveal the time of a message that the member cannot see. To
+    /// limit the number of pushes, neighbouring points share a push when there are more than
+    /// `fanOutMembers` points. Such a push contains the ids after the earliest of its points.
     func tellDeleted(
         _ deleted: [MessageID],
         in chat: ChatState,
@@ -212,12 +213,12 @@ extension WriteTransaction {
         }
     }
 
-    /// Pushes a chat that is new to `users` or has changed. All members receive the same object,
-    /// except that members who hide their read mark see their own mark.
+    /// Pushes a chat that is new to `users` or has changed. All receivers get the same object, with
+    /// one exception. Members who hide their read mark receive their own mark in it.
     ///
     /// - Parameters:
     ///   - users: nil for every member.
-    ///   - last: the newest message, nil to omit it.
+    ///   - last: the newest message; nil to omit it.
     func announce(
         _ chat: ChatState,
         to users: [UserID]? = nil,
@@ -240,13 +241,13 @@ extension WriteTransaction {
                 description: chat.details.description,
                 memberCount: chat.memberCount,
                 options: chat.details.options,
-                // Only some members may see an invitation link.
+                // Omit an invitation link, because only some members may see it.
                 link: chat.details.isPublic ? chat.details.link : nil,
                 isPublic: chat.details.isPublic,
                 reactions: chat.details.reactions
             ),
             admins: chat.kind.isJoined ? try admins(of: chat) : nil,
-            // The read position differs for each member.
+            // Omit the unread counter, because the read position is different for each member.
             messages: ChatObject.Messages(last: last, previous: nil, pinned: nil, unread: nil)
         ).wire
         func tell(_ users: [UserID]) {
@@ -264,9 +265,10 @@ extension WriteTransaction {
         }
     }
 
-    /// Creates a group or channel with its first message, the event `new`, and tells its members.
+    /// Creates a group or channel. Its first message is the event `new`. Then notifies its members.
     ///
-    /// - Returns: the chat, and the event as its author sees it.
+    /// - Returns: the chat, the event in the form that its author sees, and the id of the previous
+    ///   message.
     func startChat(
         _ kind: ChatKind,
         title: Text,
@@ -287,8 +289,8 @@ extension WriteTransaction {
             title: title,
             event: "new",
             userID: owner,
-            // The members of a channel are not revealed. A group may have more members than a
-            // message can name.
+            // Do not reveal the members of a channel. A group may have more members than a message
+            // can name.
             userIDs: kind == .channel ? nil : Array(invited.prefix(limits.maxIDsPerRequest)),
             chatType: kind.onWire
         )
@@ -310,9 +312,8 @@ extension WriteTransaction {
         return (chat, own, previous)
     }
 
-    /// Tells the whole group about its new members. In a channel, notifies only the new members:
-    /// the members of a channel are not revealed, and an arrival is not worth a message to all of
-    /// them.
+    /// Notifies all members of a group about new members. In a channel, notifies only the new
+    /// members, because the members of a channel must not learn about each other.
     func tellArrival(
         of added: [UserID],
         _ event: Attach,
@@ -328,7 +329,7 @@ extension WriteTransaction {
         try tell(message, previous: previous, in: chat, except: connection)
     }
 
-    /// Stores an event of a chat as a message of the user who caused the event.
+    /// Stores an event of a chat as a message. Its sender is the user who caused the event.
     func appendEvent(
         _ event: Attach,
         to chat: ChatState,
@@ -360,7 +361,7 @@ extension ReadTransaction {
         return comments
     }
 
-    /// Returns the chat as its member sees it; nil for a dialog that has not begun.
+    /// Returns the chat in the form that the member sees; nil for a dialog that has not begun.
     ///
     /// - Throws: `chat.not.found`, also for a chat the user is not in.
     func begunView(_ id: ChatID, of user: UserID) throws -> ChatView? {
@@ -369,14 +370,15 @@ extension ReadTransaction {
         return nil
     }
 
-    /// Like `begunView`; with a `post`, returns the comments on it.
+    /// Returns the same as `begunView`. If `post` is not nil, returns the chat of the comments on
+    /// this post instead.
     func begun(_ id: ChatID, _ post: MessageID?, of user: UserID) throws -> ChatView? {
         try post == nil ? begunView(id, of: user) : known(id, post, of: user)
     }
 
-    /// Accepts a dialog with a reachable user, even before the first message.
+    /// Checks that `id` is a dialog with a reachable user. The dialog may be without messages.
     ///
-    /// - Throws: `chat.not.found` for every other chat.
+    /// - Throws: `chat.not.found` for all other chats.
     func requireDialog(_ id: ChatID, of user: UserID) throws {
         guard let partner = id.partner(of: user), try isReachable(partner, for: user) else {
             throw RequestError.chatNotFound

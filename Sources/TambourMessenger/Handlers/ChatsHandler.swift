@@ -51,7 +51,8 @@ struct ChatsHandler: Sendable {
         if request.getMessages, request.itemType == .delayed, request.postID == nil {
             page.messages = try delayed(request.chatID, of: caller, in: snapshot)
         }
-        // Scheduled messages are listed even in chats to which the caller can no longer send them.
+        // Check the access to the chat only if there are no scheduled messages. The caller may list
+        // these even if they can no longer be sent to the chat.
         let view =
             page.messages.isEmpty
             ? try snapshot.begun(request.chatID, request.postID, of: caller.userID) : nil
@@ -59,9 +60,9 @@ struct ChatsHandler: Sendable {
             let now = environment.wallMs()
             let newest = Int64.max >> 16
             var from = request.from ?? (request.backward > 0 ? newest : 0)
-            // A client that starts from the current time or later wants the newest messages, unless
-            // a message has exactly this time. In a burst, message times run ahead of the clock, so
-            // a page may start at such a message.
+            // If `from` is now or later, the client wants the newest messages. There is one
+            // exception: in a burst, message times run ahead of the clock. If a message has exactly
+            // the time `from`, the page starts at this message.
             if from < 0 {
                 from = newest
             } else if from >= now, try snapshot.head(of: view.key, at: from).id.timeMs != from {
@@ -113,7 +114,7 @@ struct ChatsHandler: Sendable {
         if view.floor.rawValue > 0 { reply.clearedID = view.floor }
         let most = Int64(limits.maxHistoryPage)
         let count = Int(clamping: min(request.count ?? most, most))
-        // A cursor without a message id stands after all changes of its millisecond.
+        // A cursor without a message id comes after all changes of its millisecond.
         let mark = (time: request.since, message: request.messageID ?? MessageID(.max))
         let changes = try snapshot.changes(in: view, after: mark, limit: count + 1)
         var budget = caller.replyBudget
@@ -140,16 +141,16 @@ struct ChatsHandler: Sendable {
             last = change
         }
         guard let newest = changes.last, newest != last else { return reply }
-        // The cursor must not pass `time`, because more changes may still appear at a later commit
-        // time.
+        // The new cursor must not be later than `time`. After `time`, more changes may still
+        // appear, even between the changes read here.
         (reply.time, reply.messageID) =
             last.time <= time ? (last.time, last.message) : (time, MessageID(.max))
         return reply
     }
 
     /// Returns the messages that the caller has scheduled in a chat, the earliest first. Ignores
-    /// the request's anchor and counts. When the reply has no room left for the message that a
-    /// scheduled message answers, omits that answered message.
+    /// the request's anchor and counts. A scheduled message may answer another message. The reply
+    /// includes the answered message only while there is room.
     private func delayed(
         _ id: ChatID,
         of caller: Caller,
@@ -164,7 +165,7 @@ struct ChatsHandler: Sendable {
         }
     }
 
-    /// Answers `CHAT_MARK` (50): moves the caller's read mark up; `SET_AS_UNREAD` moves it down.
+    /// Answers `CHAT_MARK` (50): raises the caller's read mark. The type `SET_AS_UNREAD` lowers it.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A command.
@@ -194,20 +195,21 @@ struct ChatsHandler: Sendable {
             try tx.raiseRead(to: mark, of: caller.userID, in: chat)
         case .setAsUnread:
             setAsUnread = true
-            // The first unread message is the named message, otherwise the message at the mark,
-            // otherwise the last message.
+            // The first unread message is the named message. If the request names no message, it is
+            // the message at the requested mark. If the request has no mark either, it is the last
+            // message.
             let asked = request.messageID?.timeMs ?? request.mark ?? chat.head.id.timeMs
             let first = max(1, min(asked, chat.head.id.timeMs))
             try tx.lowerRead(to: first - 1, of: caller.userID, in: chat)
         }
-        // Other members receive only changes of the mark that they see.
+        // Other members get a push only if the mark that they see has changed.
         let tellsOwn = member.readTime != before.own
         let tellsOthers = member.shownTime != before.shown && !chat.isBig
         if tellsOwn || tellsOthers {
             let push = NotifMark(
                 chatID: chat.wireID,
                 userID: caller.userID,
-                // If both marks are pushed, they are equal.
+                // If the push goes to the caller and to others, both marks are equal.
                 mark: tellsOwn ? member.readTime : member.shownTime,
                 setAsUnread: setAsUnread
             )
@@ -244,10 +246,12 @@ struct ChatsHandler: Sendable {
 
     /// Reads a marker of `CHATS_LIST`.
     ///
-    /// Marker 0 means the newest chats, because one client begins with it. A future time also means
-    /// the newest chats, because the client's clock may run ahead. After a burst, or after the
-    /// clock was set back, a chat's time may also be in the future. If a page ended at such a chat,
-    /// the next page continues after it.
+    /// Marker 0 means the newest chats, because one client begins with 0. A future time also means
+    /// the newest chats, because the client's clock may run ahead.
+    ///
+    /// There is one exception. After a burst, or after the server's clock was set back, a chat's
+    /// time may be in the future. If a page ended at such a chat, the next page continues after
+    /// this chat.
     private func cursor(
         _ marker: Int64?,
         of caller: Caller,
@@ -264,8 +268,9 @@ struct ChatsHandler: Sendable {
     }
 
     /// Answers `CHAT_SUBSCRIBE` (75): starts or ends a subscription. For a dialog, the connection
-    /// starts to follow the partner's presence. The pushes of a chat need no subscription. Pushes
-    /// of comments are sent only to connections that have opened the comments.
+    /// starts to follow the partner's presence. Clients receive the pushes of a chat without a
+    /// subscription. Pushes about comments are sent only to connections that have opened the
+    /// comments.
     ///
     /// - Throws: `chat.not.found`, `not.found`.
     /// - Note: A query.
@@ -288,7 +293,7 @@ struct ChatsHandler: Sendable {
     ) throws -> Interest? {
         if let post = request.postID {
             let address = MessageAddress(chatID: request.chatID, postID: post)
-            // Closing needs no access check.
+            // Any caller may end a subscription, so check the access only when one starts.
             guard request.subscribe else { return .closed(address) }
             _ = try snapshot.known(request.chatID, post, of: caller.userID)
             return .opened(address)
@@ -297,8 +302,8 @@ struct ChatsHandler: Sendable {
         return isDialog && request.subscribe ? .dialog(request.chatID) : nil
     }
 
-    /// Returns whether the caller can follow the presence of a chat's partner: the dialog has begun
-    /// and the caller can reach the partner.
+    /// Returns whether the caller can follow the presence of a chat's partner. This needs a dialog
+    /// that has begun, and a partner whom the caller can reach.
     private func followsPresence(
         of id: ChatID,
         _ caller: Caller,
@@ -310,7 +315,7 @@ struct ChatsHandler: Sendable {
         return try snapshot.isReachable(partner, for: caller.userID)
     }
 
-    /// Answers `CHAT_PERSONAL_CONFIG` (61): returns the chat as the caller sees it.
+    /// Answers `CHAT_PERSONAL_CONFIG` (61): returns the chat in the form that the caller sees.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
@@ -326,7 +331,7 @@ struct ChatsHandler: Sendable {
     }
 
     /// Answers `CHAT_PIN_SET_VISIBILITY` (86): sets whether the caller's devices show the pinned
-    /// message. It is stored as the setting `hidePinned` of the chat.
+    /// message. The choice is stored as the setting `hidePinned` of the chat.
     ///
     /// - Throws: `chat.not.found`, `proto.payload` for too many settings.
     /// - Note: A command.
@@ -366,8 +371,8 @@ struct ChatsHandler: Sendable {
         return ChatHideReply()
     }
 
-    /// Returns the chat as sent to clients. The chat of saved messages exists even while it is
-    /// empty.
+    /// Returns the chat in the form that clients receive. The chat of saved messages exists even
+    /// while it is empty.
     private func chat(
         _ id: ChatID,
         for caller: Caller,

@@ -193,10 +193,10 @@ struct ContactsHandler: Sendable {
     /// Answers `CONTACT_UPDATE` (34): adds, renames or removes a contact, or blocks or unblocks a
     /// user.
     ///
-    /// Knowing a user's id is not enough: the caller must be able to see the user.
-    /// - Throws: `user.not.found`, also for a user whom the caller may not see, and for renaming a
-    ///   user who is not a contact; `not.allowed` for the caller's own id; `proto.payload` for too
-    ///   many contacts or blocked users.
+    /// The caller must be able to see the user. It is not enough to know the user's id.
+    /// - Throws: `user.not.found`, also if the caller may not see the user, or renames a user who
+    ///   is not a contact. Throws `not.allowed` for the caller's own id, and `proto.payload` for
+    ///   too many contacts or blocked users.
     /// - Note: A command.
     func contactUpdate(
         _ request: ContactUpdateRequest,
@@ -266,9 +266,9 @@ struct ContactsHandler: Sendable {
         )
     }
 
-    /// Answers `SYNC` (21): adds to the contacts each phone-book entry that has an account, up to
-    /// the limits. A contact that does not fit the reply appears only in `phones`; the next LOGIN
-    /// contains it in full.
+    /// Answers `SYNC` (21): adds phone-book entries that have an account to the contacts, up to the
+    /// limits. If a contact does not fit the reply, it appears only in `phones`. The next LOGIN
+    /// then contains the full contact.
     ///
     /// - Note: A command.
     func sync(
@@ -308,7 +308,7 @@ struct ContactsHandler: Sendable {
         Sight(of: caller.userID, found: found, limits: limits)
     }
 
-    /// - Parameter path: the field of the request that names the new contact.
+    /// - Parameter path: the path of the request's field that names the new contact.
     private func requireRoom(of caller: Caller, at path: String, in tx: WriteTransaction) throws {
         guard try tx.reader.addedContactCount(of: caller.userID) < limits.maxContacts else {
             throw RequestError.protoPayload("\(path): limit \(limits.maxContacts) contacts")
@@ -323,7 +323,7 @@ struct ContactsHandler: Sendable {
         }
     }
 
-    /// Applies a change and returns the contact. A change without effect is not pushed.
+    /// Applies a change and returns the contact. Pushes the contact if the change has an effect.
     private func apply(
         _ change: ContactChange,
         to known: Contact,
@@ -349,8 +349,9 @@ struct ContactsHandler: Sendable {
         Self.given(request.firstName, request.lastName)
     }
 
-    /// Returns nil when the request has no first name, and `.some(nil)` for an empty first name,
-    /// which removes the names that the caller gave.
+    /// Returns the names that the request gives to the contact. Returns nil when the request has no
+    /// first name. Returns `.some(nil)` for an empty first name. This removes the names that the
+    /// caller gave earlier.
     private static func given(_ first: Text?, _ last: Text?) -> (first: String, last: String?)?? {
         guard let first else { return nil }
         if first.isEmpty { return .some(nil) }

@@ -15,11 +15,12 @@ struct DraftsHandler: Sendable {
         let userID: UserID?
     }
 
-    /// Answers `DRAFT_SAVE` (176): replaces the draft of a chat. A request with neither text nor an
-    /// answered message discards the draft.
+    /// Answers `DRAFT_SAVE` (176): replaces the draft of a chat. If the request has no text and
+    /// answers no message, it discards the draft.
     ///
-    /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` without a chat and for too
-    ///   many drafts, `too.many.requests` for more text in one millisecond than fits a LOGIN.
+    /// - Throws: `chat.not.found`, `user.not.found`. Throws `proto.payload` if the request names no
+    ///   chat, or for too many drafts. Throws `too.many.requests` if the drafts of one millisecond
+    ///   would not fit a LOGIN.
     /// - Note: A command.
     func draftSave(
         _ request: DraftSaveRequest,
@@ -87,7 +88,7 @@ struct DraftsHandler: Sendable {
     /// Answers `DRAFT_DISCARD` (177): discards the draft of a chat, unless it was saved after
     /// `time`.
     ///
-    /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` without a chat.
+    /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` if the request names no chat.
     /// - Note: A command.
     func draftDiscard(
         _ request: DraftDiscardRequest,
@@ -108,9 +109,9 @@ struct DraftsHandler: Sendable {
         return DraftDiscardReply()
     }
 
-    /// Limits the drafts with the same commit time to the size that fits one LOGIN, because a LOGIN
-    /// never splits the drafts of one commit time. On refusal the commit clock advances, so the
-    /// caller's retry succeeds.
+    /// Limits the total size of the drafts with the same commit time. They must fit one LOGIN,
+    /// because a LOGIN never splits the drafts of one commit time. After a refusal the commit clock
+    /// advances, so a retry of the caller succeeds.
     private func requireRoomInCommit(for caller: Caller, _ tx: WriteTransaction) throws {
         let saved = try tx.reader.draftBytes(of: caller.userID, savedAt: tx.ct)
         guard saved > limits.maxReplyBytes / 8 else { return }
@@ -124,8 +125,8 @@ struct DraftsHandler: Sendable {
         tx.emit(.push(.notifDraftDiscard(push), to: [caller.userID], except: caller.connectionID))
     }
 
-    /// - Parameter isDiscarding: whether the draft is discarded, which is possible even if the
-    ///   dialog partner is no longer reachable.
+    /// - Parameter isDiscarding: whether the caller discards the draft. This is possible even if
+    ///   the dialog partner is no longer reachable.
     private func target(
         _ chatID: ChatID?,
         _ userID: UserID?,

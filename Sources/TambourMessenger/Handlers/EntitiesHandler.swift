@@ -24,8 +24,8 @@ struct EntitiesHandler: Sendable {
 
     // MARK: OBJ_PULL
 
-    /// Answers `OBJ_PULL` (1040): returns the entities that changed after a cursor, or a range of a
-    /// series.
+    /// Answers `OBJ_PULL` (1040): returns the entities that changed after a cursor, or a range of
+    /// elements from a series.
     ///
     /// - Throws: `proto.payload` for a negative cursor, a count below 1, and a type that is not a
     ///   series.
@@ -52,8 +52,8 @@ struct EntitiesHandler: Sendable {
         let since = isEverything && isFirst ? 0 : min(request.since, time)
         let found = try snapshot.entities(
             changedAfter: EntityPlace(position: since, id: isFirst ? .max : request.after),
-            // Only the first page skips tombstones. An entity that is deleted later may be in an
-            // earlier page, so later pages must report its tombstone.
+            // Only the first page skips tombstones. Later pages must contain them, because a
+            // deleted entity may be in an earlier page.
             isLive: isEverything && isFirst,
             of: caller.userID,
             limit: count,
@@ -65,21 +65,21 @@ struct EntitiesHandler: Sendable {
             time: time
         )
         if found.isMore {
-            // At a commit time after `time`, another entity may still appear between the entities
-            // already read.
+            // After `time`, more entities may still appear between the entities read here. Return
+            // only entities up to `time`.
             let settled = page.prefix { $0.place.position <= time }
             if !settled.isEmpty {
                 page = settled
             } else if let last = page.last {
-                // Advance the commit clock. On an idle server this commit time would otherwise end
-                // only when the wall clock passes it.
+                // Advance the commit clock past the last entity. On an idle server, the client
+                // would otherwise have to wait until the wall clock passes the entity's time.
                 clock.settle(through: last.place.position)
             }
             reply.more = true
             reply.time = settled.last?.place.position ?? since
             reply.last = settled.last?.place.id
         }
-        // Descendants of a deleted entity are shown as deleted even before the purge reaches them.
+        // Show descendants of a deleted entity as deleted, even before the purge reaches them.
         let mayBeGone = try snapshot.hasEntityPurges(of: caller.userID)
         reply.objects = try page.map { stored, _ in
             let copy = stored.copy
@@ -100,7 +100,7 @@ struct EntitiesHandler: Sendable {
         _ snapshot: ReadTransaction
     ) throws -> ObjPullReply {
         let type = EntityType(range.type)
-        // A newer client may know more types.
+        // An unknown type is not an error, because a newer client may know more types.
         guard let kind = schema[type] else { return ObjPullReply(time: time) }
         guard kind.policy == .append else {
             throw RequestError.protoPayload("/series/type: not a series")
@@ -146,8 +146,8 @@ struct EntitiesHandler: Sendable {
         let batch = Batch(
             clientNow: request.clientNow,
             unread: request.ops.enumerated().map { ($0, $1) }[...],
-            // Reserve room for the result of every operation, because an operation that is skipped
-            // for lack of room also has a result.
+            // Reserve room for one result for each operation. Even an operation that is skipped for
+            // lack of room has a result.
             room: caller.replyBudget - request.ops.count * EntityResult.bareWireSize
         )
         return try read(batch, from: caller, in: tx)
@@ -158,13 +158,13 @@ struct EntitiesHandler: Sendable {
         let clientNow: Int64
         var unread: ArraySlice<(index: Int, operation: ObjectOperation)>
         var waiting: ArraySlice<(operation: EntityOperation, bytes: Int)> = []
-        /// The bytes left in the reply for copies of entities.
+        /// The number of bytes that are left in the reply for copies of entities.
         var room: Int
         var order = EntityBatch()
         var results: [ObjectResult] = []
     }
 
-    /// Decodes the fields of all operations before the first one is tried.
+    /// Decodes the fields of all operations. Only then does the handler try the first operation.
     private func read(
         _ batch: Batch,
         from caller: Caller,
@@ -187,7 +187,7 @@ struct EntitiesHandler: Sendable {
         return .more { [batch] in try read(batch, from: caller, in: $0) }
     }
 
-    /// Returns the number of operations for one transaction, at least one.
+    /// Returns the number of operations that run in one transaction, at least one.
     private func stepLength(of bytes: some Sequence<Int>) -> Int {
         var left = Self.bytesPerStep
         return bytes.prefix(limits.objectOperationsPerStep).prefix { bytes in
@@ -196,7 +196,8 @@ struct EntitiesHandler: Sendable {
         }.count
     }
 
-    /// The limit of field bytes in one transaction. The last operation may exceed it.
+    /// The limit of field bytes in one transaction. The last operation of the transaction may
+    /// exceed it.
     private static let bytesPerStep = 32_768
 
     private func step(
@@ -218,8 +219,8 @@ struct EntitiesHandler: Sendable {
             switch batch.order.admit(operation) {
             case .settled(let settled): decision = settled
             case .tried where batch.room < 0:
-                // The reply has no room left for copies of conflicting entities. The device retries
-                // the operation.
+                // The reply has no room left for copies of conflicting entities. Skip the
+                // operation, which the device then retries.
                 decision = .skipped(because: operation.opID)
             case .tried(let resolved):
                 decision = try decide(resolved, sentAs: operation, in: &push, tx)
@@ -243,8 +244,8 @@ struct EntitiesHandler: Sendable {
         return .more { [batch] in try step(batch, from: caller, in: $0) }
     }
 
-    /// Deletes stored results that are too old or beyond the limit. One call deletes a limited
-    /// number.
+    /// Deletes stored results that are too old. Also deletes the oldest results if there are too
+    /// many. Each call deletes a limited number.
     ///
     /// - Returns: the number of deleted results.
     private func forgetReplies(
@@ -277,7 +278,8 @@ struct EntitiesHandler: Sendable {
         var changes: EntityChanges
     }
 
-    /// - Parameter sent: the operation as sent, with local ids. Its digest identifies a retry.
+    /// - Parameter sent: the operation in the form that the client sent, with local ids. The digest
+    ///   of this form identifies a retry.
     private func decide(
         _ operation: EntityOperation,
         sentAs sent: EntityOperation,
@@ -310,8 +312,8 @@ struct EntitiesHandler: Sendable {
             operation,
             in: try situation(of: operation, known: known, in: push, tx)
         )
-        // The store keeps results of applied operations only. A retry of any other operation gets a
-        // new decision.
+        // The store keeps only the results of applied operations. If any other operation is
+        // retried, it gets a new decision.
         if case .apply(let stored, _) = decision {
             try apply(stored, in: &push, tx)
             push.changes.counts.replies += 1
@@ -460,7 +462,8 @@ extension ObjectOperation {
 }
 
 extension EntitySchema.Kind {
-    /// The natural key of an entity with these fields; nil for a type without a natural key.
+    /// Returns the natural key of an entity with these fields; nil for a type without a natural
+    /// key.
     fileprivate func key(of fields: [String: FieldValue]) -> EntityKey? {
         guard !naturalKey.isEmpty else { return nil }
         return EntityKey(type, fields.filter { naturalKey.contains($0.key) && $0.value != .null })
@@ -468,10 +471,10 @@ extension EntitySchema.Kind {
 }
 
 extension EntityResult {
-    /// An upper bound for the wire size in bytes of a result without its entities.
+    /// An upper bound for the wire size of a result without its entities, in bytes.
     fileprivate static let bareWireSize = 200
 
-    /// An upper bound for the wire size in bytes of the entities in the result.
+    /// An upper bound for the wire size of the entities in the result, in bytes.
     fileprivate var copiesWireSize: Int {
         let copies: [Entity?] =
             switch first {

@@ -10,10 +10,10 @@ struct EntityChanges {
 
 /// Deletes the descendants of deleted entities, in steps.
 ///
-/// There may be a million descendants. The deleting command deletes a first part of them and
-/// records the rest in `object_purge`. The engine continues between other commands, also after a
-/// restart. Until the purge ends, readers see tombstones and changes are refused, as if all
-/// descendants were deleted.
+/// There may be a million descendants. The command that deletes the entity deletes a first part of
+/// them, and records in `object_purge` that others remain. The engine deletes these between other
+/// commands, also after a restart. Until this purge ends, the server treats all descendants as
+/// deleted: readers see tombstones, and changes are refused.
 struct EntityPurger: Sendable {
     private let limits: Limits
     private let schema: EntitySchema
@@ -23,7 +23,7 @@ struct EntityPurger: Sendable {
         schema = .standard(limits)
     }
 
-    /// Does one step of the remaining work.
+    /// Does one step of a purge that has not ended.
     ///
     /// - Returns: false when there is nothing to do.
     func step(in tx: WriteTransaction) throws -> Bool {
@@ -41,8 +41,8 @@ struct EntityPurger: Sendable {
         return true
     }
 
-    /// Deletes the descendants of `purge.parent`, an entity of the given type. This is a bulk
-    /// version of `EntityRules.cascade` that does not read the descendants' fields.
+    /// Deletes the descendants of `purge.parent`, an entity of the given type. This method does the
+    /// same as `EntityRules.cascade`, but in bulk and without reading the descendants' fields.
     func run(
         _ purge: EntityPurge,
         _ type: EntityType,
@@ -79,7 +79,7 @@ struct EntityPurger: Sendable {
                 try run(next, kind.type, &budget, into: &changes, tx)
             }
         }
-        // A positive budget means that all descendants are deleted. Otherwise some may be left.
+        // If budget is left, all descendants are deleted. Otherwise some may remain.
         if budget > 0 {
             try tx.dropEntityPurge(of: purge.user, at: purge.parent)
         } else {
@@ -89,7 +89,7 @@ struct EntityPurger: Sendable {
 }
 
 extension Entity {
-    /// Returns the entity as the purge will leave it.
+    /// Returns the tombstone that the purge will leave of this entity.
     func tombstone(of purge: EntityPurge) -> Entity {
         var tombstone = self
         tombstone.version += 1
@@ -101,8 +101,8 @@ extension Entity {
 }
 
 extension WriteTransaction {
-    /// Pushes entities to a user's sessions with NOTIF_OBJ, in parts that fit a connection with
-    /// little room left in its outbound queue.
+    /// Pushes entities to a user's sessions with NOTIF_OBJ. Splits them into small parts, so that
+    /// each part fits a connection whose outbound queue is nearly full.
     func tell(
         _ entities: [Entity],
         of user: UserID,

@@ -7,7 +7,7 @@ struct FoldersHandler: Sendable {
     let limits: Limits
     let environment: Environment
 
-    /// The folder of all chats. Every user has it; it is not stored.
+    /// The folder of all chats. Every user has this folder. It is not stored.
     private static let allChats = Folder(id: "all.chat.folder", title: "All", updateTime: 0)
 
     /// Answers `FOLDERS_GET` (272): returns the folders that changed after `folderSync`, and the
@@ -21,8 +21,8 @@ struct FoldersHandler: Sendable {
     ) throws -> FoldersGetReply {
         let order = try order(of: caller, in: snapshot)
         var since = max(0, request.folderSync ?? 0)
-        // A cursor beyond the last change was never sent by the server, so the reply contains all
-        // folders.
+        // The server never sends a cursor beyond the last change. If a client sends one, the reply
+        // contains all folders.
         if since > order.sync { since = 0 }
         let changed = try snapshot.folders(of: caller.userID, since: since) + [Self.allChats]
         return FoldersGetReply(
@@ -83,7 +83,7 @@ struct FoldersHandler: Sendable {
             )
         }
         if before == nil {
-            // The folder of all chats does not count.
+            // The limit does not count the folder of all chats.
             guard order.ids.count - 1 < limits.maxFolders else {
                 throw RequestError.protoPayload("/id: limit \(limits.maxFolders) folders")
             }
@@ -100,7 +100,7 @@ struct FoldersHandler: Sendable {
         return FoldersUpdateReply(folder: folder, foldersOrder: order.ids, folderSync: order.sync)
     }
 
-    /// Answers `FOLDERS_REORDER` (275): puts the named folders first; the other folders keep their
+    /// Answers `FOLDERS_REORDER` (275): puts the named folders first. The other folders keep their
     /// order.
     ///
     /// - Throws: `not.found` for an unknown folder.
@@ -167,7 +167,7 @@ struct FoldersHandler: Sendable {
 }
 
 extension FolderOrder {
-    /// Returns the cursor of a change at `ct`. The cursor increases even between changes of one
-    /// commit.
+    /// Returns the cursor of a change at the commit time `ct`. Each change gets a larger cursor,
+    /// even within one commit.
     fileprivate func next(at ct: Int64) -> Int64 { max(ct, sync + 1) }
 }

@@ -1,12 +1,12 @@
 import TambourProtocol
 import TambourStore
 
-/// Invitations and public names. Wire: protocol-spec/opcodes/groups.yaml
+/// Handles invitation links and public names. Wire: protocol-spec/opcodes/groups.yaml
 extension GroupsHandler {
     /// Answers `CHAT_JOIN` (57): makes the caller a member of the linked chat, or records the
     /// caller's request to join it.
     ///
-    /// - Throws: `not.found` for a link without a chat, `not.allowed` for a full group,
+    /// - Throws: `not.found` if no chat has this link, `not.allowed` for a full group,
     ///   `proto.payload` for too many pending requests to join.
     /// - Note: A command.
     func chatJoin(
@@ -50,7 +50,7 @@ extension GroupsHandler {
 
     /// Answers `CHAT_CHECK_LINK` (56).
     ///
-    /// - Throws: `not.found` for a link without a chat.
+    /// - Throws: `not.found` if no chat has this link.
     /// - Note: A query.
     func chatCheckLink(
         _ request: ChatCheckLinkRequest,
@@ -98,8 +98,8 @@ extension GroupsHandler {
         return ChatSuggestReply(chats: cards.map(\.chat))
     }
 
-    /// Makes a chat public under a name, or makes it private. A chat that turns private has no link
-    /// until an administrator creates an invitation link.
+    /// Makes a chat public under a name, or makes it private. A chat that becomes private has no
+    /// link until an administrator creates an invitation link.
     ///
     /// - Throws: `link.taken`, `proto.payload` for contradictory fields.
     func setAccess(

@@ -14,8 +14,9 @@ struct GroupsHandler: Sendable {
     /// Answers `CHAT_MEMBERS_UPDATE` (77): adds or removes members, grants or revokes rights,
     /// decides requests to join, or bans commenters.
     ///
-    /// - Throws: `chat.not.found`, `user.not.found`, `not.allowed`, also for an unsupported kind of
-    ///   member, `proto.payload` for an empty list of users, too many members and invalid values.
+    /// - Throws: `chat.not.found`, `user.not.found`. Throws `not.allowed`, also for an unsupported
+    ///   kind of member. Throws `proto.payload` for an empty list of users, too many members and
+    ///   invalid values.
     /// - Note: A command.
     func chatMembersUpdate(
         _ request: ChatMembersUpdateRequest,
@@ -25,8 +26,7 @@ struct GroupsHandler: Sendable {
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         guard !request.userIDs.isEmpty else { throw RequestError.protoPayload("/userIds: empty") }
         let users = Set(request.userIDs).sorted()
-        // Some clients describe a change of administrators with the operation alone, without a
-        // type.
+        // Some clients send the operation without a type when they change administrators.
         let (type, adds): (MemberType, Bool) =
             switch request.operation {
             case .admin: (.admin, true)
@@ -138,8 +138,8 @@ struct GroupsHandler: Sendable {
         in tx: WriteTransaction
     ) throws {
         let members = try users.compactMap { try tx.member($0, of: chat) }
-        // Removing an administrator requires a different right. If none of the named users is a
-        // member, the caller needs the usual right.
+        // The caller needs one right to remove plain members, and another to remove administrators.
+        // If none of the named users is a member, the caller needs the right for plain members.
         if members.isEmpty || members.contains(where: \.permissions.isEmpty) {
             try ChatRules.require(.removeMember, of: caller.userID, in: chat, tx)
         }
@@ -183,7 +183,7 @@ struct GroupsHandler: Sendable {
         guard [0, -1].contains(request.cleanMsgPeriod) else {
             throw RequestError.protoPayload("/cleanMsgPeriod: neither 0 nor -1")
         }
-        // A ban can be lifted even after the post is deleted.
+        // Look up the post only for a ban. A ban can be lifted even after the post is deleted.
         let comments =
             isBanned && request.cleanMsgPeriod == -1
             ? try request.postID.map { try tx.known(channel.wireID, $0, to: caller.userID) } : nil
@@ -191,7 +191,7 @@ struct GroupsHandler: Sendable {
             var sight = Sight(of: caller.userID, found: found, limits: limits)
             for user in users {
                 let member = try tx.member(user, of: channel)
-                // Administrators cannot be banned; they must lose their rights first.
+                // An administrator cannot be banned before losing the administrator's rights.
                 guard user != channel.owner, member?.permissions.isEmpty != false else {
                     throw RequestError.notAllowed
                 }
@@ -253,8 +253,8 @@ struct GroupsHandler: Sendable {
 
     /// Answers `CHAT_LEAVE` (58): leaves the chat, or withdraws the caller's request to join it.
     ///
-    /// - Throws: `chat.not.found`, `not.allowed` for the owner, and in chats that are not joined,
-    ///   such as dialogs.
+    /// - Throws: `chat.not.found`. Throws `not.allowed` for the owner, and for chats that nobody
+    ///   joins, such as dialogs.
     /// - Note: A command.
     func chatLeave(
         _ request: ChatLeaveRequest,
@@ -371,9 +371,10 @@ struct GroupsHandler: Sendable {
     /// Answers `CHAT_UPDATE` (55): changes title, description, options, pinned message, links or
     /// owner.
     ///
-    /// - Throws: `chat.not.found`, `not.allowed` (both also for a dialog in which one partner has
-    ///   blocked the other), `not.found` when the caller does not see the message to pin,
-    ///   `user.not.found` when the new owner is not a member, `link.taken`, `proto.payload`.
+    /// - Throws: `chat.not.found`, `not.allowed`, `link.taken`, `proto.payload`. Throws one of the
+    ///   first two also for a dialog in which one partner has blocked the other. Throws `not.found`
+    ///   when the caller does not see the message to pin, and `user.not.found` when the new owner
+    ///   is not a member.
     /// - Note: A command.
     func chatUpdate(
         _ request: ChatUpdateRequest,
@@ -528,8 +529,8 @@ struct GroupsHandler: Sendable {
         let members = chat.memberIDs
         try tx.discardRequests(in: chat)
         try tx.unbanAll(from: chat)
-        // This removes only a part of a long history. The rest is invisible because the chat has no
-        // members.
+        // If the history is long, this removes only a part of it. The rest is invisible, because
+        // the chat then has no members.
         _ = try tx.remove(upTo: chat.head.id, sentBy: nil, in: chat)
         try tx.set(ChatDetails(owner: chat.owner), of: chat)
         try tx.removeEverybody(from: chat)

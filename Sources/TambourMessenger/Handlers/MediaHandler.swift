@@ -1,8 +1,8 @@
 import TambourProtocol
 import TambourStore
 
-/// Family `media`: the server has no media yet, but apps request them at every start. Wire:
-/// protocol-spec/opcodes/media.yaml
+/// Family `media`. The server stores no media yet, so all replies are empty. Apps send these
+/// requests at every start. Wire: protocol-spec/opcodes/media.yaml
 struct MediaHandler: Sendable {
     /// Answers `ASSETS_GET` (26): returns no sets.
     ///

@@ -2,8 +2,9 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Comments on posts of channels: messages of a chat of kind `comments`, which has no members.
-/// `docs/decisions/0026-comments.md` lists the users who are notified of comments.
+/// Handles comments on posts of channels. The comments on a post are messages in a chat of the kind
+/// `comments`, which has no members. `docs/decisions/0026-comments.md` lists the users who are
+/// notified about comments.
 extension MessagesHandler {
     /// Stores a comment once, and pushes it to the connections that have opened the comments.
     ///
@@ -19,8 +20,8 @@ extension MessagesHandler {
             throw RequestError.protoPayload("/chatId: missing")
         }
         let message = request.message
-        // Retries are answered before all checks, so that an acknowledged message stays
-        // acknowledged.
+        // Answer a retry before all checks. Otherwise a check could refuse a message that the
+        // server has already acknowledged.
         let known = try tx.knownChat(channel, to: caller.userID)
         if let comments = try tx.storedComments(on: post, of: known),
             let first = try tx.sent(
@@ -64,7 +65,7 @@ extension MessagesHandler {
         )
     }
 
-    /// Refuses polls in comments, because a vote names a chat and a message but no post.
+    /// Refuses polls in comments, because a request to vote cannot name a post.
     ///
     /// - Throws: `error.message.invalid` for a poll in comments.
     func requireNoPoll(_ poll: PollMark?, in chat: ChatState) throws {
@@ -73,11 +74,11 @@ extension MessagesHandler {
         }
     }
 
-    /// Returns the event that the caller is typing a comment, for the connections that have opened
-    /// the comments.
+    /// Returns the event "the caller is typing a comment". Connections that have opened the
+    /// comments receive it.
     ///
-    /// - Returns: nil when nobody is notified: the caller may not comment, or the channel has more
-    ///   than `maxGroupMembers` members, too many to look up the receivers.
+    /// - Returns: nil if the caller may not comment. Also nil if the channel has more than
+    ///   `maxGroupMembers` members, because it takes too long to look up the receivers.
     func typing(
         _ request: MsgTypingRequest,
         under post: MessageID,
@@ -120,7 +121,8 @@ extension MessagesHandler {
     }
 
     /// Answers `MSG_DELETE_USER_COMMENTS` (94): deletes a user's comments on a post, or a user's
-    /// messages in a chat: the newest at once, the rest in later steps.
+    /// messages in a chat. The handler deletes the newest ones at once, and the server deletes the
+    /// rest in later steps.
     ///
     /// - Throws: `chat.not.found`, `not.found`, `not.allowed`.
     /// - Note: A command.
@@ -141,10 +143,11 @@ extension MessagesHandler {
 }
 
 extension WriteTransaction {
-    /// Deletes the messages of some users in a chat or under a post, for everybody. The newest
-    /// messages are deleted at once, the rest in later steps.
+    /// Deletes the messages of some users in a chat or on a post, for everybody. Deletes the newest
+    /// messages at once. The server deletes the rest in later steps.
     ///
-    /// Skips users who have never commented on the post, to avoid a useless sweep of its comments.
+    /// Skips users who have never commented on the post. For them, the server would search all its
+    /// comments in vain.
     func deleteMessages(
         of users: [UserID],
         in chat: ChatState,

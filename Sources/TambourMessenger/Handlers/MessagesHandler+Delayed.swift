@@ -2,15 +2,16 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Scheduled messages: only their sender can create, list, change and delete them.
+/// Handles scheduled messages. Only the sender of a scheduled message can see, change and delete
+/// it.
 extension MessagesHandler {
     // MARK: - Scheduling
 
-    /// Returns when to send a message; nil to send it at once.
+    /// Returns the schedule of a message; nil if it must be sent at once.
     ///
     /// A message that was scheduled offline may arrive after its time. Such a message is sent at
     /// once.
-    /// - Throws: `proto.payload` for a time too far in the future.
+    /// - Throws: `proto.payload` for a time that is too far in the future.
     func schedule(
         _ attributes: DelayedAttributes?,
         in tx: WriteTransaction
@@ -61,8 +62,9 @@ extension MessagesHandler {
         return try reply(with: stored, in: target.chat, in: tx)
     }
 
-    /// Refuses a message beyond `maxDelayedPerChat`, or if the chat's scheduled messages would
-    /// exceed half a reply. The other half is for the messages that the scheduled messages answer.
+    /// Refuses the message if the chat already has `maxDelayedPerChat` scheduled messages. Also
+    /// refuses it if the chat's scheduled messages would then fill more than half a reply. The
+    /// other half is reserved for the messages that they answer.
     private func requireRoom(
         for record: DelayedRecord,
         beside others: (count: Int, bytes: Int)
@@ -80,8 +82,8 @@ extension MessagesHandler {
         }
     }
 
-    /// Returns the reply for a scheduled message: a new message, or for a retry the message that
-    /// the first request with this `cid` scheduled.
+    /// Returns the reply for a scheduled message. For a retry, `record` is the message that the
+    /// first request with this `cid` scheduled.
     func reply(
         with record: DelayedRecord,
         in chat: ChatState?,
@@ -125,8 +127,8 @@ extension MessagesHandler {
 
     // MARK: - Changing
 
-    /// Changes text, formatting, attachments or time. If the new time has passed, the message is
-    /// sent at once.
+    /// Changes the text, formatting, attachments or time of a scheduled message. If the new time
+    /// has already passed, sends the message at once.
     func edit(
         _ record: DelayedRecord,
         as request: MsgEditRequest,
@@ -167,12 +169,12 @@ extension MessagesHandler {
     ) throws -> MsgDeleteReply {
         let chat = try tx.chat(request.chatID, visibleTo: caller.userID)
         let place = ChatPlace(request.chatID, for: caller.userID)
-        // Comments cannot be scheduled, so a request for a post's comments finds no scheduled
-        // messages.
+        // Comments cannot be scheduled. If the request names a post, it therefore finds no
+        // scheduled messages.
         let waiting =
             request.postID == nil
             ? Set(try tx.reader.delayed(of: caller.userID, for: place).map(\.id)) : []
-        // A scheduled message can be withdrawn even if the sender can no longer send it.
+        // The sender can withdraw a scheduled message even if they can no longer send to the chat.
         if chat == nil, waiting.isEmpty {
             try tx.reader.requireDialog(request.chatID, of: caller.userID)
         }
@@ -200,7 +202,8 @@ extension MessagesHandler {
 
     /// Sends due messages, at most `delayedPerStep` of them.
     ///
-    /// - Returns: when the next message is due, in Unix milliseconds; nil when no message is left.
+    /// - Returns: the time when the next message is due, in Unix milliseconds; nil when no message
+    ///   is left.
     func sendDue(in tx: WriteTransaction) throws -> Int64? {
         let due = try tx.reader.dueDelayed(at: tx.ct, limit: limits.delayedPerStep)
         for record in due { try send(record, in: tx) }
@@ -221,8 +224,8 @@ extension MessagesHandler {
             return
         }
         var chat = target.chat
-        // A message with the same `cid` that the sender has sent in the meantime is the same
-        // message.
+        // The sender may have sent a message with the same `cid` in the meantime. It counts as the
+        // same message, so do not send it again.
         let isSent =
             try chat.map {
                 try tx.sent(

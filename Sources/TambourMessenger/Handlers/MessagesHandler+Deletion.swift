@@ -2,13 +2,13 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Deletion of messages, in steps of `deletedPerStep`.
+/// Deletes messages. Each step deletes at most `deletedPerStep` messages.
 extension MessagesHandler {
     /// Answers `MSG_DELETE` (66): deletes messages for the caller alone, or for everybody.
     ///
     /// Users may delete their own messages for everybody. The role table says which roles may
-    /// delete messages of other users. The reply lists the messages that cannot be deleted;
-    /// messages that are already deleted are not in this list.
+    /// delete messages of other users. The reply lists the messages that cannot be deleted.
+    /// Messages that are already deleted are not in this list.
     /// - Throws: `chat.not.found`.
     /// - Note: A command, `deletedPerStep` messages at a time.
     func msgDelete(
@@ -108,10 +108,11 @@ extension MessagesHandler {
         }
     }
 
-    /// Answers `MSG_DELETE_RANGE` (92): deletes for everybody the messages sent between two times.
+    /// Answers `MSG_DELETE_RANGE` (92): deletes the messages that were sent between two times, for
+    /// everybody.
     ///
-    /// Users who may clear the history for everybody delete all messages, other users only their
-    /// own.
+    /// If the caller may clear the history for everybody, deletes the messages of all users.
+    /// Otherwise deletes only the caller's own messages.
     /// - Throws: `chat.not.found`, `not.allowed` for readers of a channel, `proto.payload` for an
     ///   invalid range of times or a range with more than `maxDeletedRange` messages.
     /// - Note: A command, `deletedPerStep` messages at a time.
@@ -148,7 +149,7 @@ extension MessagesHandler {
     }
 
     /// - Parameters:
-    ///   - range: the push to send after the last step.
+    ///   - range: the push that the last step sends.
     ///   - hasDeleted: whether an earlier step deleted something.
     private func deleteRange(
         after first: MessageID,
@@ -194,7 +195,7 @@ extension MessagesHandler {
         _ tx: WriteTransaction
     ) throws -> Bool {
         if isEvent(record, in: chat) { return false }
-        // Authors may delete their comments even after commenting is turned off.
+        // Authors may delete their comments even when commenting is turned off.
         if record.sender == caller.userID, chat.kind == .comments { return true }
         if record.sender == caller.userID, try ChatRules.may(.send, caller.userID, in: chat, tx) {
             return true
@@ -202,8 +203,8 @@ extension MessagesHandler {
         return try ChatRules.may(.deleteOthers, caller.userID, in: chat, tx)
     }
 
-    /// Returns whether a message records the creation of the chat or an event in the chat. Such a
-    /// message belongs to no user.
+    /// Returns whether a message records the creation of the chat, or another event in it. No user
+    /// is the author of such a message.
     func isEvent(_ record: MessageRecord, in chat: ChatState) -> Bool {
         record.device == .server || chat.kind.isJoined && record.number == 1
     }

@@ -6,11 +6,12 @@ extension MessagesHandler {
     /// Answers `MSG_EDIT` (67): replaces text, formatting or attachments of the caller's own
     /// message. The role table says which roles may edit messages of other users.
     ///
-    /// An absent text keeps the old text; an empty text clears it. An empty list of attachments
-    /// keeps the attachments, because three known clients send an empty list with every edit of a
-    /// text.
-    /// - Throws: `chat.not.found`, `not.found`, `not.allowed` for messages of other users and for
-    ///   events, `error.message.invalid` when the message would be empty.
+    /// If the request has no text, the old text stays. An empty text clears it. An empty list of
+    /// attachments does not remove attachments, because three known clients send one with every
+    /// edit of a text.
+    /// - Throws: `chat.not.found`, `not.found`. Throws `not.allowed` for events, and for messages
+    ///   of other users that the caller may not edit. Throws `error.message.invalid` if the message
+    ///   would be empty.
     /// - Note: A command.
     func msgEdit(
         _ request: MsgEditRequest,
@@ -33,7 +34,7 @@ extension MessagesHandler {
         guard !isEvent(old, in: chat) else { throw RequestError.notAllowed }
         let action: RoleTable.Action = old.sender == caller.userID ? .send : .editOthers
         try ChatRules.require(action, of: caller.userID, in: chat, tx)
-        // Only a scheduled message has a time to change.
+        // The request changes the time of a message, but only scheduled messages have a time.
         guard request.delayedAttributes == nil else { throw RequestError.notFound }
         var record = old
         let content = try content(
@@ -63,10 +64,10 @@ extension MessagesHandler {
         )
     }
 
-    /// Returns the content of a message after an edit, which may change text, formatting,
+    /// Returns the content of a message after an edit. The edit may change text, formatting,
     /// attachments and poll.
     ///
-    /// - Parameter old: the message that is edited; nil for a scheduled message.
+    /// - Parameter old: the sent message that is edited; nil for a scheduled message.
     func content(
         after request: MsgEditRequest,
         before: MessageContent,

@@ -8,18 +8,20 @@ struct MessagesHandler: Sendable {
     let limits: Limits
     let environment: Environment
     let found: FoundPeople
-    /// Returns the preview of a link, by the id that the client received.
+    /// Returns the preview of a link. Its parameter is the id of the preview, which the client has
+    /// received.
     let preview: @Sendable (Int64) -> Attach?
 
     /// Answers `MSG_SEND` (64): stores the message once and pushes it to every other connection of
-    /// every member. A request without a chat and a user creates the group or channel that the
-    /// message's CONTROL attachment describes.
+    /// every member. If the request names no chat and no user, it creates a group or channel. The
+    /// message's CONTROL attachment describes it.
     ///
-    /// A repeated `cid` from the same device is a retry after a lost reply: it returns the first
-    /// result. If the caller no longer sees that message, the result contains only its id.
-    /// - Throws: `chat.not.found` (also for non-members: existence is not revealed), `not.found`
-    ///   for a link to an unknown message, `not.allowed` for a poll that may not be forwarded,
-    ///   `user.not.found`, `error.message.invalid`, `proto.payload`.
+    /// A repeated `cid` from the same device is a retry after a lost reply. The handler then
+    /// returns the first result again. If the caller no longer sees that message, the result
+    /// contains only the message's id.
+    /// - Throws: `chat.not.found`, also for non-members, who must not learn that the chat exists.
+    ///   Throws `not.found` for a link to an unknown message, `not.allowed` for a poll that may not
+    ///   be forwarded, `user.not.found`, `error.message.invalid`, `proto.payload`.
     /// - Note: A command.
     func msgSend(
         _ request: MsgSendRequest,
@@ -42,8 +44,8 @@ struct MessagesHandler: Sendable {
         let target =
             try request.chatID.map { try self.target($0, of: caller.userID, in: tx) }
             ?? self.target(with: request.userID ?? caller.userID, of: caller.userID, in: tx)
-        // Retries are answered before all checks, so that an acknowledged message stays
-        // acknowledged.
+        // Answer a retry before all checks. Otherwise a check could refuse a message that the
+        // server has already acknowledged.
         if let chat = target.chat,
             let first = try tx.sent(
                 cid: message.cid,
@@ -64,8 +66,9 @@ struct MessagesHandler: Sendable {
         {
             return try reply(with: first, in: target.chat, in: tx)
         }
-        // A retry of a scheduled message that was deleted, even if its time has passed in the
-        // meantime. A request without a time is not a retry; it sends the message now.
+        // The request may be a retry for a scheduled message that was deleted. This is so even if
+        // the scheduled time has passed. A request without a time is no such retry, and sends the
+        // message now.
         if message.delayedAttributes != nil,
             let id = try tx.reader.deletedDelayed(
                 cid: message.cid,
@@ -107,7 +110,7 @@ struct MessagesHandler: Sendable {
         )
     }
 
-    /// Converts a request to the message to store.
+    /// Converts a request to the message that is stored.
     ///
     /// - Parameter chat: the target chat; nil for a dialog that the message begins.
     /// - Throws: `error.message.invalid`, `not.allowed`, `not.found`, `user.not.found`,
@@ -186,7 +189,8 @@ struct MessagesHandler: Sendable {
 
     /// Stores a message and notifies the members. If the dialog does not exist, creates it first.
     ///
-    /// - Returns: the message as its author sees it.
+    /// - Returns: the chat, the message in the form that its author sees, and the id of the
+    ///   previous message.
     func deliver(
         _ content: MessageContent,
         to target: Target,
@@ -209,8 +213,8 @@ struct MessagesHandler: Sendable {
         return (chat, own, previous)
     }
 
-    /// Limits how many dialogs a user begins. A dialog with somebody who has the user as a contact
-    /// is never refused.
+    /// Limits the number of dialogs that a user begins. The limit does not apply if the partner has
+    /// the user as a contact.
     ///
     /// - Throws: `too.many.requests` after `maxNewDialogsPerHour` new dialogs within an hour.
     private func requireRoom(
@@ -228,11 +232,11 @@ struct MessagesHandler: Sendable {
         throw RequestError.tooManyRequests.retrying(afterMs: last + hour - tx.ct)
     }
 
-    /// The target of a message: an existing chat, or a dialog that the message begins. The
-    /// partner's account may be missing.
+    /// The target of a message: an existing chat, or a dialog that the message begins. The account
+    /// of the dialog's partner may be missing.
     struct Target {
         let chat: ChatState?
-        /// The partner of a dialog; the sender in any other chat.
+        /// The partner in a dialog. In any other chat, this is the sender.
         let partner: UserID
 
         var place: ChatPlace {
@@ -261,8 +265,8 @@ struct MessagesHandler: Sendable {
         Target(chat: try tx.chat(of: sender, and: partner), partner: partner)
     }
 
-    /// Resolves the link of a request to the id of the answered message, or to a snapshot of the
-    /// forwarded message.
+    /// Resolves the link of a request. For an answer, the result is the id of the answered message.
+    /// For a forward, it is a snapshot of the forwarded message.
     private func resolve(
         _ link: NewLink?,
         into content: inout MessageContent,
@@ -295,10 +299,10 @@ struct MessagesHandler: Sendable {
     }
 
     /// Returns the snapshot for a forward of `original`. If `original` is itself a forward without
-    /// text and attachments, returns the snapshot that `original` carries.
+    /// text and attachments, returns the snapshot in `original`.
     ///
     /// For a message of a dialog, the snapshot has the chat id 0, because the real id would reveal
-    /// the author's partner. A group's id may be shown: it gives non-members no access.
+    /// the author's partner. For a group, it has the real id, which gives non-members no access.
     private func snapshot(
         of original: MessageRecord,
         in source: ChatState,
@@ -395,7 +399,7 @@ struct MessagesHandler: Sendable {
     // MARK: - Replies and pushes
 
     /// Repeats the first result of a `cid`. If the caller no longer sees the message, the reply
-    /// contains only its id.
+    /// contains only the message's id.
     func reply(
         to first: MessageRecord,
         in chat: ChatState,
@@ -404,7 +408,7 @@ struct MessagesHandler: Sendable {
     ) throws -> MsgSendReply {
         var message = try tx.message(first, in: chat, for: caller.userID)
         func isSeen() throws -> Bool {
-            // Users who do not see a post do not see its comments.
+            // If a user does not see a post, the user does not see its comments either.
             if let post = chat.post,
                 try tx.comments(on: post.id, in: post.channel, visibleTo: caller.userID) == nil
             {
@@ -417,7 +421,7 @@ struct MessagesHandler: Sendable {
             message,
             previous: tx.previousID(of: first, in: chat),
             in: chat,
-            // The first message of a chat created the chat.
+            // If the message is the first of a chat, it created the chat.
             created: first.number == 1 && chat.kind != .comments,
             for: caller,
             in: tx
@@ -432,7 +436,8 @@ struct MessagesHandler: Sendable {
         for caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
-        // A retry may come from a user who has left the chat in the meantime.
+        // There may be no member, because a retry may come from a user who has left the chat in the
+        // meantime.
         let member = try tx.member(caller.userID, of: chat)
         return MsgSendReply(
             chatID: chat.wireID,
@@ -463,8 +468,8 @@ struct MessagesHandler: Sendable {
             budget: caller.replyBudget, messages: [Message]()
         )
         return try snapshot.inSteps(ids[...], state) { state, snapshot in
-            // The chat may have been cleared since the previous step, or the caller may have been
-            // removed.
+            // Look up the chat again. Since the previous step, it may have been cleared, or the
+            // caller may have been removed.
             state.view = try snapshot.known(request.chatID, request.postID, of: caller.userID)
         } take: { id, state, snapshot in
             let view = state.view
@@ -505,8 +510,8 @@ struct MessagesHandler: Sendable {
         return answer
     }
 
-    /// - Returns: nil where typing is not pushed: in a channel, in a dialog that has not begun, and
-    ///   to a partner whom the caller has blocked.
+    /// - Returns: the event to push; nil in a channel, in a dialog that has not begun, and in a
+    ///   dialog whose partner the caller has blocked.
     private func typing(
         _ request: MsgTypingRequest,
         from caller: Caller,
@@ -531,7 +536,7 @@ struct MessagesHandler: Sendable {
 }
 
 extension Message {
-    /// Reduces a message to the form for a user who no longer sees it.
+    /// Removes the content of the message, for a user who no longer sees it.
     fileprivate mutating func remove() {
         status = .removed
         text = .empty

@@ -1,14 +1,15 @@
 import TambourProtocol
 import TambourStore
 
-/// The start of a page of `PUBLIC_SEARCH`.
+/// The position at which a page of `PUBLIC_SEARCH` starts.
 ///
 /// On the wire it is a number, 0 for the first page:
 ///
 ///     rows, 42 bits | people, 10 bits | chats, 10 bits | in chats, 1 bit
 ///
-/// `rows` counts the index rows that earlier pages have examined: words of people's names, or of
-/// chats once `isInChats` is set. `people` and `chats` count the results of earlier pages.
+/// `rows` is the number of index rows that earlier pages have examined. They are words of people's
+/// names or, if `isInChats` is set, words of chats. `people` and `chats` are the numbers of results
+/// on earlier pages.
 struct NameCursor: Equatable {
     private static let countBits: Int64 = 10
     private static let maxCount = (1 << 10) - 1
@@ -53,7 +54,7 @@ struct NameSearch {
     /// The results, each with the cursor that continues after it.
     private(set) var found: [(result: Result, next: NameCursor)] = []
     private(set) var cursor: NameCursor
-    /// Whether the budget ran out before the search was complete.
+    /// Whether the search ended early, because the budget ran out.
     private(set) var isCut = false
     private var budget: ScanBudget
     private var byPhone: UserID?
@@ -84,8 +85,8 @@ struct NameSearch {
         let page = try snapshot.people(
             query,
             after: cursor.rows,
-            // Two more than needed, because the caller and the user found by phone may be among the
-            // results.
+            // Get two more than needed, because the caller and the user found by phone may be among
+            // the results. These two are skipped.
             limit: max(0, most - cursor.people) + 2,
             &budget
         )

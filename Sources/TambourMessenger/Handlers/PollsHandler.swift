@@ -1,15 +1,15 @@
 import TambourProtocol
 import TambourStore
 
-/// Family `polls`: voting and its results. Wire: protocol-spec/opcodes/polls.yaml
+/// Family `polls`: votes and the results of polls. Wire: protocol-spec/opcodes/polls.yaml
 struct PollsHandler: Sendable {
     let limits: Limits
 
-    /// Answers `SEND_VOTE` (304): replaces the caller's answers; an empty list withdraws them.
+    /// Answers `SEND_VOTE` (304): replaces the caller's answers. An empty list withdraws the vote.
     ///
-    /// - Throws: `chat.not.found`, `not.found` for an unknown poll or answer, `not.allowed` for a
-    ///   closed poll, for a second answer or a second vote if the poll allows only one, and in a
-    ///   dialog with a user whom the caller has blocked.
+    /// - Throws: `chat.not.found`. Throws `not.found` for an unknown poll or answer. Throws
+    ///   `not.allowed` for a closed poll, and in a dialog with a user whom the caller has blocked.
+    ///   Throws it also for a second answer or a second vote, if the poll allows only one.
     /// - Note: A command.
     func sendVote(
         _ request: SendVoteRequest,
@@ -54,8 +54,8 @@ struct PollsHandler: Sendable {
         return seen.pollAttach?.state ?? PollState()
     }
 
-    /// Pushes a vote. Other users receive the public state; the caller's devices also receive the
-    /// caller's own vote.
+    /// Pushes a vote. Other users receive the public state of the poll. The caller's devices also
+    /// receive the caller's own vote.
     private func tell(
         _ record: MessageRecord,
         in chat: ChatState,

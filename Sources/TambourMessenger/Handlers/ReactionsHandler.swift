@@ -9,8 +9,8 @@ struct ReactionsHandler: Sendable {
     /// Answers `MSG_REACTION` (178): sets the caller's reaction to a message. A user has at most
     /// one reaction to each message, so a new reaction replaces the old one.
     ///
-    /// - Throws: `chat.not.found`, `not.found` for a message the caller does not see, `not.allowed`
-    ///   in a dialog with a user whom the caller has blocked,
+    /// - Throws: `chat.not.found`, `not.found` for a message that the caller does not see,
+    ///   `not.allowed` in a dialog with a user whom the caller has blocked,
     ///   `error.message.like.unknown.reaction`, `error.reactions.not.allowed`,
     ///   `error.too-many-likes`.
     /// - Note: A command.
@@ -54,7 +54,8 @@ struct ReactionsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgCancelReactionReply {
-        // Users who may no longer react can still withdraw their reaction.
+        // Do not check the right to react, because users who have lost it can still withdraw their
+        // reactions.
         let chat = try tx.known(request.chatID, request.postID, to: caller.userID)
         let record = try message(request.messageID, in: chat, caller, tx)
         let before = try tx.reader.reaction(of: caller.userID, to: record)
@@ -77,8 +78,8 @@ struct ReactionsHandler: Sendable {
         return record
     }
 
-    /// Stores the change of a reaction and pushes the new counters. The caller's devices also
-    /// receive the caller's own reaction.
+    /// Stores a changed reaction and pushes the new counters. The caller's devices also receive the
+    /// caller's own reaction.
     private func set(
         _ reaction: Text?,
         before: Text?,
@@ -116,7 +117,7 @@ struct ReactionsHandler: Sendable {
     /// Answers `MSG_GET_REACTIONS` (180): returns the reactions to the requested messages. Omits
     /// messages that the caller does not see.
     ///
-    /// - Throws: `chat.not.found`; `not.found` for a post the caller does not see.
+    /// - Throws: `chat.not.found`; `not.found` for a post that the caller does not see.
     /// - Note: A query.
     func msgGetReactions(
         _ request: MsgGetReactionsRequest,
@@ -135,8 +136,8 @@ struct ReactionsHandler: Sendable {
     /// Answers `MSG_GET_DETAILED_REACTIONS` (181): returns a page of the users who reacted, in the
     /// order of their ids.
     ///
-    /// - Throws: `chat.not.found`, `not.found`, `not.allowed` when the chat hides its reactors from
-    ///   the caller.
+    /// - Throws: `chat.not.found`, `not.found`, `not.allowed` when the caller may not see who
+    ///   reacted in this chat.
     /// - Note: A query.
     func msgGetDetailedReactions(
         _ request: MsgGetDetailedReactionsRequest,
@@ -171,8 +172,8 @@ struct ReactionsHandler: Sendable {
 
     // MARK: - Settings
 
-    /// Answers `CHAT_REACTIONS_SETTINGS_SET` (257): sets the allowed reactions. Existing reactions
-    /// stay.
+    /// Answers `CHAT_REACTIONS_SETTINGS_SET` (257): sets the reactions that a chat allows. Existing
+    /// reactions stay.
     ///
     /// - Throws: `chat.not.found`, `not.allowed`, `error.message.like.unknown.reaction`.
     /// - Note: A command.

@@ -8,8 +8,8 @@ struct ReportsHandler: Sendable {
 
     /// Answers `CHAT_COMPLAIN` (117): reports chats of which the caller is a member.
     ///
-    /// - Throws: `chat.not.found` (also for non-members), `proto.payload` without a chat, for a
-    ///   text that is too long and for too many open reports.
+    /// - Throws: `chat.not.found`, also for non-members. Throws `proto.payload` if the request
+    ///   names no chat, if a text is too long, or for too many open reports.
     /// - Note: A command.
     func chatComplain(
         _ request: ChatComplainRequest,
@@ -27,8 +27,9 @@ struct ReportsHandler: Sendable {
 
     /// Answers `COMPLAIN` (161): reports messages of a chat, comments on a post, users, or chats.
     ///
-    /// - Throws: `chat.not.found`, `user.not.found`, `not.found` for a post or message the caller
-    ///   does not see, `proto.payload` for a text that is too long and for too many open reports.
+    /// - Throws: `chat.not.found`, `user.not.found`, `not.found` for a post or message that the
+    ///   caller does not see. Throws `proto.payload` if a text is too long, or for too many open
+    ///   reports.
     /// - Note: A command.
     func complain(
         _ request: ComplainRequest,
@@ -97,7 +98,7 @@ struct ReportsHandler: Sendable {
         in _: ReadTransaction
     ) throws -> Answer {
         let language = requester.language ?? .en
-        // Each language has its own version number.
+        // The version number is different for each language.
         let version = language == .en ? ReportReason.version : ReportReason.version + 1
         guard request.complainSync != version else {
             return .reply(ComplainReasonsGetReply(complainSync: version))

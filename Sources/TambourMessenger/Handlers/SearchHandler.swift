@@ -76,8 +76,8 @@ struct SearchHandler: Sendable {
             )
             budget -= message.wireSizeEstimate + extra
             if budget < 0, !found.isEmpty {
-                // The next page begins below a message id, so hits with the same id must stay on
-                // one page.
+                // The next page begins below a message id, so all hits with the same id must be on
+                // the same page.
                 let fitting = found.prefix { $0.message.id != hit.record.id }
                 let kept = fitting.isEmpty ? found[...] : fitting
                 return (Array(kept), kept.last?.message.id)
@@ -130,8 +130,8 @@ struct SearchHandler: Sendable {
             &budget,
             isWanted
         )
-        // The reply takes older messages first, then newer ones, and on each side the messages
-        // nearest to the anchor first. It omits the messages that no longer fit.
+        // Fill the reply with the older messages first, then with the newer ones. On each side,
+        // begin with the messages nearest to the anchor. Omit the messages that no longer fit.
         var room = caller.replyBudget
         func messages(of page: AttachedPage, behind first: Message?) throws -> AttachedMessages {
             var shown = AttachedMessages(reached: page.reached)
@@ -161,15 +161,15 @@ struct SearchHandler: Sendable {
         var reached: MessageID?
     }
 
-    /// Answers `MSG_SEARCH_TOUCH` (72) without further effect.
+    /// Answers `MSG_SEARCH_TOUCH` (72). The request has no effect.
     ///
     /// - Note: A query.
     func msgSearchTouch(_: MsgSearchTouchRequest, from _: Caller, in _: ReadTransaction) -> Answer {
         .reply(MsgSearchTouchReply())
     }
 
-    /// Answers `MSG_GET_STAT` (74): returns the number of members other than the author who have
-    /// read each message.
+    /// Answers `MSG_GET_STAT` (74): returns, for each message, the number of members who have read
+    /// it. The author does not count.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
@@ -204,7 +204,7 @@ struct SearchHandler: Sendable {
     }
 
     /// Returns the view counts of messages in a big chat. Members who hide their read mark count
-    /// too, because a large count does not reveal a single reader.
+    /// too, because a large count does not reveal whether a single member has read a message.
     ///
     /// - Parameter messages: oldest first.
     private func views(

@@ -2,10 +2,10 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Sessions, erasure of the account, and the service's banners.
+/// Handles the user's sessions, the erasure of the account, and the service's banners.
 extension SessionHandler {
     /// Answers `SESSIONS_CLOSE` (97): closes one of the caller's other sessions, or all of them.
-    /// Logins in progress end too, because an intruder with one of the devices may have approved a
+    /// Also ends logins in progress. An intruder who has one of the devices may have approved a
     /// login or read a code.
     ///
     /// The reply repeats the caller's own token, because one client treats a missing token as a
@@ -67,7 +67,7 @@ extension SessionHandler {
 
     /// Answers `PROFILE_DELETE` (199): schedules the erasure of the account, or cancels it.
     ///
-    /// - Throws: `proto.payload` for a request that neither schedules nor cancels, or does both.
+    /// - Throws: `proto.payload` unless the request does exactly one of the two.
     /// - Note: A command.
     func profileDelete(
         _ request: ProfileDeleteRequest,

@@ -99,8 +99,8 @@ struct SessionHandler: Sendable {
         let growth =
             SettingRules.size(of: user) - SettingRules.size(of: settings)
             + chats.reduce(0) { $0 + ($1.after?.bytes.count ?? 0) - ($1.before?.bytes.count ?? 0) }
-        // Accounts that are older than the limit may exceed it. They may still change and remove
-        // settings, as long as the total does not grow.
+        // Some accounts are older than the limit and may exceed it. Their users may still change
+        // and remove settings, as long as the total size does not grow.
         if growth > 0 {
             let bytes = try tx.reader.settingsBytes(of: caller.userID) + growth
             guard bytes <= limits.maxSettingsBytes else {
@@ -139,11 +139,12 @@ struct SessionHandler: Sendable {
 
     private typealias ChatChange = (id: ChatID, before: AnyValue?, after: AnyValue?)
 
-    /// Returns the settings of each named chat before and after the request, each chat once.
+    /// Returns the settings of each named chat before and after the request. Each chat occurs once
+    /// in the result.
     ///
-    /// A chat that the request names several times gets the changes in order.
-    /// - Throws: `chat.not.found`, `proto.payload`. The reply and the push carry all settings of
-    ///   the named chats; these settings must not exceed `maxConfigReplyBytes`.
+    /// If the request names a chat several times, its changes are applied in order.
+    /// - Throws: `chat.not.found`, `proto.payload`. The reply and the push contain all settings of
+    ///   the named chats. These settings must not exceed `maxConfigReplyBytes`.
     private func changes(
         of request: IDMap<ChatID, NameMap<AnyValue>>,
         for caller: Caller,
@@ -158,8 +159,8 @@ struct SessionHandler: Sendable {
         var bytes = 0
         return try order.map { id in
             let before = try tx.reader.settings(of: caller.userID, in: id)
-            // Settings of a deleted chat can still be removed, because they count towards the
-            // limit.
+            // Settings of a deleted chat still count towards the limit. The caller can therefore
+            // still remove them.
             let takesAway = changes[id]?.pairs.allSatisfy { $0.1.isNil } == true
             guard
                 try before != nil && takesAway
@@ -186,8 +187,8 @@ struct SessionHandler: Sendable {
         }
     }
 
-    /// Returns whether the caller sees the chat. Dialogs and the chat of saved messages count even
-    /// before their first message.
+    /// Returns whether the caller sees the chat. This includes dialogs and the chat of saved
+    /// messages before their first message.
     private func isKnown(_ id: ChatID, to caller: Caller, in tx: WriteTransaction) throws -> Bool {
         if try tx.chat(id, visibleTo: caller.userID) != nil { return true }
         guard let partner = id.partner(of: caller.userID) else { return false }
@@ -196,9 +197,9 @@ struct SessionHandler: Sendable {
 }
 
 extension WriteTransaction {
-    /// Pushes a changed profile to users who have the account as a contact, at most `limit` of
-    /// them. Users who have blocked the account get the change only at their next login, because a
-    /// name could carry an unwanted message.
+    /// Pushes a changed profile to at most `limit` users who have the account as a contact. Sends
+    /// no push to users who have blocked the account, because a name could contain an unwanted
+    /// message. They get the change at their next login.
     func tellContacts(of account: Account, limit: Int) throws {
         for contact in try reader.owners(of: account, limit: limit)
         where !contact.contact.isBlocked {

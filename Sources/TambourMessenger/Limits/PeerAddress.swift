@@ -1,11 +1,11 @@
 import Glibc
 import TambourProtocol
 
-/// A peer's address, as limits count it. Two peers that share a limit have equal addresses.
+/// A peer's address in the form that limits use. Two peers that share a limit have equal addresses.
 ///
-/// For IPv4 it is the whole address. For IPv6 it is the first 64 bits, because a host usually
-/// controls all addresses of its /64. An IPv4 address written as IPv6 (`::ffff:10.0.0.1`) equals
-/// the IPv4 address. Zone ids (`fe80::1%eth0`) are ignored.
+/// For IPv4, the form is the whole address. For IPv6, it is the first 64 bits, because a host
+/// usually controls all addresses of its /64. An IPv4 address that is written as IPv6
+/// (`::ffff:10.0.0.1`) is equal to the IPv4 address. Zone ids (`fe80::1%eth0`) are ignored.
 package enum PeerAddress: Hashable, Sendable, CustomStringConvertible {
     case ipv4(UInt32)
     /// The first 64 bits.

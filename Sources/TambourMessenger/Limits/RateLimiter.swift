@@ -3,11 +3,12 @@ package import TambourProtocol
 
 /// The token buckets of users and addresses.
 ///
-/// The limiter stores a bucket as the time at which it is full again, and forgets full buckets. It
-/// keeps at most `maxRateBuckets` buckets of users and as many buckets of addresses. A stranger
-/// with many addresses therefore cannot displace the buckets of users. At capacity, it forgets
-/// nearly full buckets before drained buckets. Doors charge a request before it starts, so a flood
-/// costs the engine no time.
+/// The limiter stores a bucket as the time at which the bucket will be full again. It forgets full
+/// buckets. It keeps at most `maxRateBuckets` buckets of users, and as many buckets of addresses. A
+/// stranger with many addresses therefore cannot displace the buckets of users. When there are too
+/// many buckets, the limiter forgets nearly full buckets before drained buckets.
+///
+/// Doors charge a request before it starts, so a flood of requests costs the engine no time.
 package final class RateLimiter: Sendable {
     /// The owner of a bucket.
     package enum Subject: Hashable, Sendable {
@@ -15,9 +16,9 @@ package final class RateLimiter: Sendable {
         case address(PeerAddress)
     }
 
-    /// A bucket that its owner stores. The limiter knows the bucket's size.
+    /// A bucket that its owner stores. The limiter stores only the size and the rate of the bucket.
     package struct OwnBucket {
-        /// The steady time at which the bucket is full, microseconds.
+        /// The steady time at which the bucket is full, in microseconds.
         fileprivate var fullAt: Int64 = 0
 
         package init() {}
@@ -29,7 +30,7 @@ package final class RateLimiter: Sendable {
     }
 
     private struct Rate {
-        /// The microseconds in which the bucket gains one unit.
+        /// The time in which the bucket gains one unit, in microseconds.
         let interval: Int64
         let burst: Int64
 
@@ -38,21 +39,21 @@ package final class RateLimiter: Sendable {
             interval = 60_000_000 / Int64(perMinute)
         }
 
-        /// The time in which an empty bucket fills, microseconds.
+        /// The time in which an empty bucket becomes full, in microseconds.
         var depth: Int64 {
             let (depth, isTooLong) = interval.multipliedReportingOverflow(by: burst)
             return isTooLong ? RateLimiter.longestDepth : min(depth, RateLimiter.longestDepth)
         }
 
-        /// Returns the price of `units`, in microseconds; at most the depth of the bucket.
+        /// Returns the price of `units`, in microseconds. It is at most the depth of the bucket.
         func price(of units: Int) -> Int64 {
             interval * min(max(0, Int64(units)), depth / max(1, interval))
         }
 
         /// Takes the price of `units` out of a bucket.
         ///
-        /// - Returns: nil on success; otherwise the milliseconds until the price is available. In
-        ///   this case nothing is taken.
+        /// - Returns: nil on success. If the bucket holds too little, takes nothing and returns the
+        ///   time until the price is available, in milliseconds.
         func take(_ units: Int, from fullAt: inout Int64, now: Int64) -> Int64? {
             let price = price(of: units)
             let left = min(max(fullAt, now), now + depth)
@@ -61,7 +62,7 @@ package final class RateLimiter: Sendable {
             return missing > 0 ? (missing + 999) / 1000 : nil
         }
 
-        /// Takes the price of `units` out of a bucket, or the rest of the bucket if it holds less.
+        /// Takes the price of `units` out of a bucket. If the bucket holds less, takes everything.
         func drain(_ units: Int, from fullAt: inout Int64, now: Int64) {
             fullAt = min(max(fullAt, now) + price(of: units), now + depth)
         }
@@ -71,7 +72,7 @@ package final class RateLimiter: Sendable {
     private struct Buckets {
         private struct Slot {
             let key: Key
-            /// The steady time at which the bucket is full, microseconds.
+            /// The steady time at which the bucket is full, in microseconds.
             var fullAt: Int64
         }
 
@@ -81,10 +82,11 @@ package final class RateLimiter: Sendable {
         /// The next slot that `sweep` or `makeRoom` examines.
         private var hand = 0
 
-        /// The number of slots that each use of a bucket examines, to forget full buckets.
-        private static let sweptPerUse = 2
-        /// The number of slots that are examined at capacity. The bucket that is nearest to full is
+        /// The number of slots that each use of a bucket examines. Full buckets among them are
         /// forgotten.
+        private static let sweptPerUse = 2
+        /// The number of slots that are examined when all slots are in use. The bucket that is
+        /// nearest to full is forgotten.
         private static let sampledForRoom = 16
 
         init(capacity: Int) {
@@ -110,14 +112,14 @@ package final class RateLimiter: Sendable {
             return result
         }
 
-        /// Forgets the bucket at `hand` if it is full, otherwise advances `hand`.
+        /// Forgets the bucket at `hand` if it is full. Otherwise advances `hand`.
         private mutating func sweep(_ now: Int64) {
             guard let place = nextPlace() else { return }
             if slots[place].fullAt <= now { forget(place) } else { hand = place + 1 }
         }
 
-        /// Among the next slots, forgets the bucket that will be full soonest, because its owner
-        /// gains the fewest units.
+        /// Examines the next slots, and forgets the bucket that will be full soonest. A forgotten
+        /// bucket counts as full, so this choice gives the fewest units away.
         private mutating func makeRoom() {
             var nearest: Int?
             for _ in 0..<Self.sampledForRoom {
@@ -151,13 +153,13 @@ package final class RateLimiter: Sendable {
         var clock = SteadyClock()
     }
 
-    /// Time that never decreases, even if the wall clock is set back. Buckets continue to fill from
-    /// their current level.
+    /// A clock that never goes back, even if the wall clock is set back. Buckets then continue to
+    /// fill from their current level.
     private struct SteadyClock {
         private var lastWall = Int64.min
         private var ahead: Int64 = 0
 
-        /// The steady time, microseconds.
+        /// Returns the steady time, in microseconds.
         mutating func time(wallMs: Int64) -> Int64 {
             if wallMs < lastWall { ahead += lastWall - wallMs }
             lastWall = wallMs
@@ -165,8 +167,8 @@ package final class RateLimiter: Sendable {
         }
     }
 
-    /// The longest time in which an empty bucket fills: three hundred years in microseconds. It
-    /// caps the longer times that an operator's limits may result in.
+    /// The longest time in which an empty bucket becomes full: three hundred years, in
+    /// microseconds. An operator's limits could result in a longer time.
     private static let longestDepth: Int64 = 9_467_280_000_000_000
 
     private let rates: [Rate]
@@ -182,18 +184,18 @@ package final class RateLimiter: Sendable {
         state = Mutex(State(users: buckets, addresses: buckets))
     }
 
-    /// Takes units out of a bucket. More units than the bucket's capacity count as the capacity.
+    /// Takes units out of a bucket. If `units` exceeds the bucket's capacity, takes the capacity.
     ///
-    /// - Returns: nil on success; otherwise the milliseconds until the units are available. In this
-    ///   case no units are taken.
+    /// - Returns: nil on success. If the bucket holds too few units, takes none and returns the
+    ///   time until they are available, in milliseconds.
     package func take(_ units: Int = 1, from bucket: RateBucket, of subject: Subject) -> Int64? {
         withBucket(bucket, of: subject) { rate, fullAt, now in
             rate.take(units, from: &fullAt, now: now)
         } ?? nil
     }
 
-    /// Takes units out of a bucket, or all units that are left. Callers use it for costs that are
-    /// known only after the work.
+    /// Takes units out of a bucket. If the bucket holds fewer, takes all of them. Callers use this
+    /// method for costs that are known only after the work.
     package func charge(_ units: Int, to bucket: RateBucket, of subject: Subject) {
         _ = withBucket(bucket, of: subject) { rate, fullAt, now in
             rate.drain(units, from: &fullAt, now: now)
@@ -202,7 +204,7 @@ package final class RateLimiter: Sendable {
 
     /// Calls `body` with a bucket.
     ///
-    /// - Returns: nil for an unlimited bucket.
+    /// - Returns: the result of `body`; nil for an unlimited bucket.
     private func withBucket<R: Sendable>(
         _ bucket: RateBucket,
         of subject: Subject,

@@ -1,7 +1,7 @@
 package import TambourProtocol
 
-/// Determines the price of a request and the bucket that pays it, from the specification's table
-/// and, for some requests, from their content.
+/// Determines the price of a request and the bucket that pays it. Both come from the
+/// specification's table. For some requests they also depend on the content.
 package enum RateRules {
     package struct Charge: Equatable, Sendable {
         package let bucket: RateBucket
@@ -38,18 +38,18 @@ package enum RateRules {
         (declared(request.opcode, items: request.items(in: limits)), nil)
     }
 
-    /// Returns the price of a reply's bytes in units of `read`. Doors charge it when the size is
-    /// known.
+    /// Returns the price of a reply's bytes, in units of `read`. Doors charge this price when they
+    /// know the size of the reply.
     ///
     /// - Parameter bytes: the payload size before compression.
     package static func units(forReplyOf bytes: Int, limits: Limits) -> Int {
         bytes / max(1, limits.replyBytesPerRow)
     }
 
-    /// Returns the additional price of a query that read more rows than its base price covers, in
-    /// units of `read`.
+    /// Returns the additional price of a query in units of `read`. It is due if the query has read
+    /// more rows than its base price covers.
     ///
-    /// The price of a search covers all the rows that it may read.
+    /// The base price of a search covers all the rows that the search may read.
     package static func units(
         forReading rows: Int,
         by query: QueryRequest,

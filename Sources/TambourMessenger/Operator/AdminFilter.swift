@@ -3,13 +3,13 @@ package struct AdminFilter: Equatable, Sendable {
     package enum Key: String, CaseIterable, Sendable {
         case user, chat
         case state, kind, action
-        /// A part of the field's text; upper and lower case are equal.
+        /// A part of the field's text. Upper and lower case count as equal.
         case name, title, client, address
         /// The first digits of the phone.
         case phone
-        /// The least number of days since the user or session was last seen.
+        /// The smallest number of days since the user or session was last seen.
         case idleDays = "idle-days"
-        /// The greatest number of days since the event of an audit entry last happened.
+        /// The largest number of days since the event of an audit entry last happened.
         case days
         case minMembers = "min-members"
         /// The id in the last line of the previous page.
@@ -40,7 +40,7 @@ package struct AdminFilter: Equatable, Sendable {
 
     subscript(key: Key) -> String? { values[key] }
 
-    /// - Throws: when the value is present and not a number.
+    /// - Throws: `Failure` if there is a value that is not a number.
     func number(_ key: Key) throws -> Int64? {
         guard let value = values[key] else { return nil }
         guard let number = Int64(value) else {
@@ -49,9 +49,9 @@ package struct AdminFilter: Equatable, Sendable {
         return number
     }
 
-    /// Returns a number of days. The limit of a century keeps the resulting time in range.
+    /// Returns a number of days. The limit of a century prevents an overflow of the resulting time.
     ///
-    /// - Throws: when the value is present and not between 0 and a century.
+    /// - Throws: `Failure` if there is a value that is not between 0 and a century.
     func days(_ key: Key) throws -> Int64? {
         guard let days = try number(key) else { return nil }
         guard Self.dayRange.contains(days) else {
@@ -66,7 +66,7 @@ package struct AdminFilter: Equatable, Sendable {
 
     private static let dayRange: ClosedRange<Int64> = 0...36_500
 
-    /// - Throws: when the value is present and not in `choices`.
+    /// - Throws: `Failure` if there is a value that is not in `choices`.
     func choice(_ key: Key, of choices: [String]) throws -> String? {
         guard let value = values[key] else { return nil }
         guard choices.contains(value) else {
@@ -77,7 +77,8 @@ package struct AdminFilter: Equatable, Sendable {
         return value
     }
 
-    /// Returns whether `text` contains the filter's value, or the filter has no value for `key`.
+    /// Returns whether `text` contains the filter's value for `key`. Returns true if the filter has
+    /// no such value.
     func matches(_ key: Key, _ text: String) -> Bool {
         guard let part = values[key] else { return true }
         return text.lowercased().contains(part.lowercased())

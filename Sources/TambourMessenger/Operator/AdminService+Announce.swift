@@ -5,7 +5,7 @@ import TambourStore
 /// An administrator's request for an announcement.
 package struct AnnouncementRequest: Equatable, Sendable {
     package let text: String
-    /// The user who owns the channel that the first announcement creates: a phone or a user id.
+    /// The owner of the channel that the first announcement creates, as a phone or a user id.
     package let owner: String?
     /// The title of that channel.
     package let title: String
@@ -32,8 +32,8 @@ extension AdminService {
 
     /// Adds everybody to the channel of announcements and posts a text there.
     ///
-    /// The request is stored first, so the server finishes it after a crash. Repeating the same
-    /// request then continues the stored one.
+    /// The method first stores the request, so the server can finish it after a crash. If the
+    /// administrator then repeats the same request, it continues the stored one.
     func announce(_ request: AnnouncementRequest, _ output: (String) throws -> Void) throws {
         let text = Text(request.text)
         try requireFits(request)
@@ -86,9 +86,10 @@ extension AdminService {
         }
     }
 
-    /// Stores the announcement, unless the same text is already waiting.
+    /// Stores the announcement. If an announcement with the same text is already waiting, stores
+    /// nothing.
     ///
-    /// - Returns: the channel of announcements, which the first announcement creates.
+    /// - Returns: the channel of announcements. The first announcement creates it.
     private static func store(
         _ text: Text,
         _ request: AnnouncementRequest,

@@ -32,7 +32,7 @@ extension AdminService {
 
     /// Records an action that changes nothing in the store, such as an export.
     ///
-    /// Without a server nothing is recorded: whoever can open the store can also copy it.
+    /// Records nothing when no server runs. A person who can open the store could copy it anyway.
     ///
     /// - Parameter user: returns the user whom the action concerns.
     func recordIfServing(

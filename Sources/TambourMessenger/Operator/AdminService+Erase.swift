@@ -2,10 +2,10 @@ import TambourProtocol
 import TambourStore
 
 extension AdminService {
-    /// Erases a user at once, like a due PROFILE_DELETE. Each step is a separate command, and other
-    /// commands run between the steps.
+    /// Erases a user at once. The effect is the same as for a PROFILE_DELETE that is due. Each step
+    /// is a separate command, and other commands run between the steps.
     ///
-    /// - Parameter isConfirmed: if false, only prints a summary of the data to erase.
+    /// - Parameter isConfirmed: if false, the method only prints a summary of the data to erase.
     func erase(
         _ user: String,
         isConfirmed: Bool,
@@ -38,7 +38,7 @@ extension AdminService {
                 // Another erasure may have begun in the meantime.
                 guard let account = try tx.reader.account(id), !account.isErased else { return }
                 try eraser.begin(account, in: tx)
-                // The id is all that stays of the account.
+                // Record only the id, because nothing else remains of the account.
                 try tx.record(.erase, about: nil, "user \(id)")
             }
         }

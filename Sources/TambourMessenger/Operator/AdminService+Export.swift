@@ -3,10 +3,10 @@ import TambourProtocol
 import TambourStore
 
 extension AdminService {
-    /// Exports all stored data about one user from one snapshot, one JSON object per line.
+    /// Exports all stored data about one user from one snapshot. Each line is a JSON object.
     ///
-    /// About other users the export contains only data that this user sees: ids, names and visible
-    /// phones. Tokens, codes and the hash of the password are omitted.
+    /// The export contains only those data about other users that this user can see: ids, names and
+    /// visible phones. It omits tokens, codes and the hash of the password.
     func export(_ user: String, _ output: (String) throws -> Void) throws {
         try recordIfServing(.export) { tx in
             guard let account = try Self.account(user, in: tx.reader), !account.isErased else {
@@ -97,8 +97,8 @@ private struct Export {
         )
     }
 
-    /// Exports the invitation with which the user registered, the invitations that the user made,
-    /// and the invitation of the user's phone.
+    /// Exports the invitation with which the user registered, and the invitations that the user
+    /// made. Also exports the invitation for the user's phone.
     private func invitations() throws {
         if let use = try snapshot.invitationUse(by: user) {
             try line(
@@ -310,7 +310,7 @@ private struct Export {
         try own(in: key, as: view.address)
     }
 
-    /// Exports a chat that the user has left, because the user's messages in it still belong to the
+    /// Exports a chat that the user has left. The user's messages in this chat still belong to the
     /// user.
     private func chat(_ former: FormerChat) throws {
         guard let wireID = try chatID(of: former.key) else { return }

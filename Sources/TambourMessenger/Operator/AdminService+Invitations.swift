@@ -8,7 +8,7 @@ extension AdminService {
     private static let shownUsers = 10
 
     /// Makes an invitation for anybody who has its code, and prints `ID CODE until END`. Only this
-    /// line ever shows the code; the store has its hash.
+    /// line shows the code, because the store contains only a hash of the code.
     func createInvitation(uses: Int, days: Int, _ output: (String) throws -> Void) throws {
         guard Self.useRange.contains(uses) else {
             throw Failure(
@@ -35,8 +35,8 @@ extension AdminService {
         try output(line.value)
     }
 
-    /// Invites a phone, and prints `ID PHONE until END`. A repeated call for the same phone changes
-    /// the end of its invitation.
+    /// Invites a phone, and prints `ID PHONE until END`. If the phone already has an invitation,
+    /// changes the end of this invitation.
     func invite(_ phone: Int64, days: Int, _ output: (String) throws -> Void) throws {
         let shown = PhoneNumber.format(phone)
         guard PhoneNumber.parse(shown) == phone else {
@@ -112,7 +112,8 @@ extension Invitation {
         isOpen(at: now) ? "open" : uses < maxUses ? "ended" : "used"
     }
 
-    /// The line `ID STATE USES/MOST CREATED END WHOM`, with the maker and the users.
+    /// Returns the line `ID STATE USES/MOST CREATED END WHOM`. The maker of the invitation and the
+    /// users who registered with it follow.
     fileprivate func line(at now: Int64, _ users: [UserID]) -> String {
         var words = [
             "\(id.rawValue)", state(at: now), "\(uses)/\(maxUses)", AdminText.time(created),

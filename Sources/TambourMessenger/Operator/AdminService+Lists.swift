@@ -9,13 +9,13 @@ extension AdminService {
     static let dayMs: Int64 = 86_400_000
     private static let shownMembers = 100
 
-    /// Reads rows page by page and prints their lines, until the filter's limit is reached or no
-    /// row is left. Each page has its own snapshot.
+    /// Reads rows page by page and prints their lines. Stops at the filter's limit, or when no row
+    /// is left. Each page is read from its own snapshot.
     ///
     /// - Parameters:
-    ///   - first: the id to begin after.
-    ///   - page: reads a number of rows after an id. Returns each row's id, with its line unless
-    ///     the row is filtered out.
+    ///   - first: an id. The list begins with the first row after it.
+    ///   - page: reads a number of rows after an id. Returns the id and the line of each row. The
+    ///     line is nil if the filter excludes the row.
     func list<ID: Sendable>(
         _ filter: AdminFilter,
         from first: ID,
@@ -133,7 +133,7 @@ extension AdminService {
 
     func listChats(_ filter: AdminFilter, _ output: (String) throws -> Void) throws {
         let user = try filter[.user].map { try id(of: $0) }
-        // Chats of comments belong to a post and are not listed.
+        // Do not list chats of comments, because they belong to a post.
         let kinds = ChatKind.allCases.filter { $0 != .comments }
         let kind = try filter.choice(.kind, of: kinds.map { "\($0)" })
         let minMembers = try filter.number(.minMembers) ?? 0

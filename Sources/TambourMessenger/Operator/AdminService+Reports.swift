@@ -4,8 +4,8 @@ import TambourStore
 extension AdminService {
     private static let reportsPerRead = 200
 
-    /// Prints a line for each report: id, time, reporter, subject and reason. The reporter's words
-    /// and the current text of the message or comment follow in quotes.
+    /// Prints a line for each report: id, time, reporter, subject and reason. The line ends with
+    /// two quoted texts: the reporter's words, and the current text of the message or comment.
     func reports(_ output: (String) throws -> Void) throws {
         var last: Int64 = 0
         while true {

@@ -3,11 +3,12 @@ import TambourSQL
 import TambourStore
 
 extension AdminService {
-    /// Prints each table's rows, bytes and growth, then the size of a message. Stores the sizes
-    /// under today's date.
+    /// Prints the rows, bytes and growth of each table, and then the size of a message. Stores the
+    /// sizes under today's date.
     ///
-    /// - Parameter days: growth is counted from the newest stored sizes that are at least this many
-    ///   days old, or from the oldest stored sizes if none are that old.
+    /// - Parameter days: the period of the growth. The current sizes are compared with the newest
+    ///   stored sizes that are at least this many days old. If none are that old, they are compared
+    ///   with the oldest stored sizes.
     func stats(since days: Int, _ output: (String) throws -> Void) throws {
         guard days > 0 else { throw Failure(description: "since: a day or more") }
         let today = backend.environment.wallMs() / Self.dayMs
@@ -19,7 +20,7 @@ extension AdminService {
                 )
             }
         }
-        // Growth is not counted from sizes of the same day.
+        // Do not compare with sizes of the same day.
         let before = kept.flatMap { $0.day < today ? $0 : nil }
         try table(of: sizes, before, output)
         try perMessage(sizes, messages, output)
@@ -76,8 +77,9 @@ extension AdminService {
         }
     }
 
-    /// Prints the average disk space of a message: first its row with all indexes of the table,
-    /// then also its part of the search index, then its part of the whole store.
+    /// Prints three averages of the disk space of a message. The first is the row with all indexes
+    /// of its table. The second adds the search index. The third is the whole store, divided by the
+    /// number of messages.
     private func perMessage(
         _ sizes: [TableSize],
         _ messages: Int64,
@@ -96,7 +98,7 @@ extension AdminService {
         )
     }
 
-    /// Rewrites the store, so that the file no longer contains deleted data.
+    /// Rewrites the store. Afterwards the file no longer contains deleted data.
     func vacuum(_ output: (String) throws -> Void) throws {
         do {
             let (before, after) = try backend.vacuum()
@@ -109,8 +111,8 @@ extension AdminService {
         }
     }
 
-    /// Prints the commit time of the last commit, Unix milliseconds. Every acknowledged change has
-    /// this commit time or an earlier one.
+    /// Prints the commit time of the last commit, in Unix milliseconds. Every acknowledged change
+    /// has this commit time or an earlier one.
     func clock(_ output: (String) throws -> Void) throws {
         let clock = Box<Int64>(0)
         try backend.write { tx in clock.value = try tx.reader.lastCommit() }

@@ -2,15 +2,15 @@ import TambourEvents
 package import TambourProtocol
 package import TambourStore
 
-/// The back end of admin commands: a running server's engine and readers, or a store without a
-/// server.
+/// The back end of admin commands. It is the engine and the readers of a running server, or a store
+/// without a server.
 package protocol AdminBackend: Sendable {
     /// Runs `body` in a write transaction and waits for its commit.
     func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws
     /// Runs `body` with a read-only connection.
     func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws
-    /// Runs `body` on the caller's thread with a separate connection. It may take long, because no
-    /// other work waits for it.
+    /// Runs `body` on the caller's thread with a separate connection. `body` may take long, because
+    /// no other work waits for it.
     func readApart<Result>(_ body: (StoreConnection) throws -> Result) throws -> Result
     /// Rewrites the store while all commands wait.
     ///
@@ -34,10 +34,11 @@ extension AdminBackend {
 
 /// The admin commands. The same code serves the admin socket and a store without a server.
 package struct AdminService: Sendable {
-    /// The failure of a command, described for the administrator.
+    /// The failure of a command, with a description for the administrator.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
-        /// The description without the words that the administrator typed, which may be a phone.
+        /// The description without the words that the administrator typed. These words may be a
+        /// phone.
         package let reason: String
 
         package init(description: String) {
@@ -45,8 +46,8 @@ package struct AdminService: Sendable {
             reason = description
         }
 
-        /// - Parameter typed: the administrator's word that the command failed on. The log omits
-        ///   it.
+        /// - Parameter typed: the word from the administrator that caused the failure. The log
+        ///   omits this word.
         package init(_ reason: String, typed: String) {
             description = "\(reason): \(typed)"
             self.reason = reason
@@ -197,7 +198,8 @@ package struct AdminService: Sendable {
     }
 
     let backend: any AdminBackend
-    /// The number of users created per transaction. Other commands run between the transactions.
+    /// The number of users that one transaction creates. Other commands run between the
+    /// transactions.
     private static let usersPerBatch = 200
     private static let maxUsersAtOnce = 1_000_000
 
@@ -328,7 +330,7 @@ package struct AdminService: Sendable {
         try output(done.value)
     }
 
-    /// Returns the account with a phone or an id. A phone begins with a plus; an id does not.
+    /// Returns the account with a phone or an id. A phone begins with a plus, and an id does not.
     static func account(
         _ user: String,
         in snapshot: ReadTransaction
@@ -355,9 +357,9 @@ package struct AdminService: Sendable {
     }
 }
 
-/// Carries a result out of a closure that runs on another queue while its caller waits.
+/// Carries a result out of a closure. The closure runs on another queue while the caller waits.
 ///
-/// `@unchecked Sendable`: the closure writes before the waiting caller reads.
+/// `@unchecked Sendable`: the caller waits, so it reads only after the closure has written.
 package final class Box<Value>: @unchecked Sendable {
     package var value: Value
 

@@ -20,7 +20,7 @@ package enum AdminText {
         number < 10 ? "0\(number)" : "\(number)"
     }
 
-    /// Returns a size like `1.2 MB`; a kilobyte is 1,000 bytes.
+    /// Formats a size, for example as `1.2 MB`. A kilobyte is 1,000 bytes.
     package static func bytes(_ count: Int64) -> String {
         var value = Double(count)
         for unit in ["bytes", "kB", "MB", "GB"] {
@@ -36,14 +36,14 @@ package enum AdminText {
         "\((value * 10).rounded() / 10)"
     }
 
-    /// Returns a user's text in quotes, shortened to fit a line.
+    /// Returns a user's text in quotes. Shortens the text if it does not fit a line.
     static func quoted(_ text: some CustomStringConvertible) -> String {
         let text = text.description
         let cut = text.prefix(maxShown)
         return "\"\(cut)\(cut.endIndex < text.endIndex ? "…" : "")\""
     }
 
-    /// Returns a text as one word of an admin request: without tabs and line breaks.
+    /// Escapes a text, so that it is one word of an admin request, without tabs and line breaks.
     static func escaped(_ text: String) -> String {
         var word = ""
         for scalar in text.unicodeScalars {
@@ -57,7 +57,7 @@ package enum AdminText {
         return word
     }
 
-    /// Returns the text of an escaped word.
+    /// Returns the text from which `escaped` has made a word.
     static func unescaped(_ word: String) -> String {
         var text = ""
         var isEscaped = false

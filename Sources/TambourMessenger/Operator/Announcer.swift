@@ -4,9 +4,9 @@ import TambourStore
 
 /// Makes an announcement in small steps. Requests run between the steps.
 ///
-/// Each step adds some accounts to the channel of announcements and stores its progress in the same
-/// transaction. The last step posts the text, so the text is posted exactly once, when everybody is
-/// a member. After a restart the server continues where it stopped.
+/// Each step adds some accounts to the channel of announcements, and stores its progress in the
+/// same transaction. The last step posts the text. The text is therefore posted exactly once, when
+/// everybody is a member. After a restart, the server continues where it stopped.
 struct Announcer: Sendable {
     /// The result of a step.
     enum Step: Equatable, Sendable {
@@ -17,7 +17,7 @@ struct Announcer: Sendable {
         case posted
         /// The owner of the channel is being erased. The next owner posts the text.
         case hasNoOwner
-        /// The channel was deleted, so the announcement was given up.
+        /// The channel was deleted, so this step deleted the announcement.
         case hasNoChannel
     }
 
@@ -75,8 +75,8 @@ struct Announcer: Sendable {
 extension WriteTransaction {
     /// Adds new accounts to the default chats that exist and have room.
     ///
-    /// A full group does not make a registration fail. `admin default-chats list` shows which
-    /// groups are full.
+    /// If a group is full, the registration succeeds without it. `admin default-chats list` shows
+    /// which groups are full.
     func joinDefaultChats(_ users: [UserID], limits: Limits) throws {
         for key in try reader.defaultChats() {
             guard let chat = try livingChat(key) else { continue }
@@ -86,8 +86,9 @@ extension WriteTransaction {
             let added = users.prefix(room).sorted()
             guard let first = added.first else { continue }
             try add(added, to: chat, showingHistory: true)
-            // A single account joins by itself. Several accounts at once come from an
-            // administrator, so the event says that the owner of the chat added them.
+            // If there is one account, the event says that its user joined. Several accounts at
+            // once are created by an administrator. The event then says that the owner of the chat
+            // added them.
             let (event, user) =
                 added.count == 1
                 ? (Attach(type: .control, event: "joinByLink", userID: first), first)

@@ -1,9 +1,9 @@
 import Synchronization
 import TambourProtocol
 
-/// Durations that apps measure and report with LOG: one histogram for each pair of span and app
-/// version. The server keeps no event, user, session or time of day, and no client text becomes a
-/// label.
+/// The durations that apps measure and report with LOG. There is one histogram for each pair of
+/// span and app version. The server stores only the counts, without events, users, sessions and
+/// times of day. Text from a client never becomes a label.
 package final class ClientTimings: Sendable {
     /// The labels of one histogram.
     package struct Key: Hashable, Comparable, Sendable {
@@ -23,15 +23,16 @@ package final class ClientTimings: Sendable {
     }
 
     package struct Histogram: Equatable, Sendable {
-        /// The number of durations in each bucket: above the previous bound, and at most the bound
-        /// with the same index. Durations above the last bound are in `count` only.
+        /// The number of durations in each bucket. A bucket contains durations above the previous
+        /// bound, up to the bound with the same index. Durations above the last bound are in
+        /// `count` only.
         package fileprivate(set) var counts = [Int](repeating: 0, count: bounds.count)
         package fileprivate(set) var count = 0
         package fileprivate(set) var sumMs: Int64 = 0
     }
 
-    /// Upper bounds in milliseconds, from durations that feel instant to durations after which
-    /// users give up.
+    /// The upper bounds of the buckets, in milliseconds. They range from durations that feel
+    /// instant to durations after which users give up.
     package static let bounds: [Int64] = [
         10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
     ]
@@ -59,8 +60,8 @@ package final class ClientTimings: Sendable {
 
     /// Counts the timings of events.
     ///
-    /// - Parameter version: the version that the client reported; nil before login, so that
-    ///   strangers cannot fill the list of versions.
+    /// - Parameter version: the version that the client reported. It is nil before login. Strangers
+    ///   can therefore not fill the list of versions.
     func count(_ events: [LogEvent], version: AppVersion?) {
         var spans: [LogSpanReader.Span] = []
         for event in events { LogSpanReader.append(spansOf: event, to: &spans) }

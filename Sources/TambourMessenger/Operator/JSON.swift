@@ -22,7 +22,7 @@ indirect enum JSON {
         case .null: text += "null"
         case .bool(let value): text += value ? "true" : "false"
         case .int(let value): text += "\(value)"
-        // JSON cannot express NaN and infinity.
+        // Write null for NaN and infinity, which JSON cannot express.
         case .double(let value): text += value.isFinite ? "\(value)" : "null"
         case .string(let value): Self.append(value, to: &text)
         case .array(let items):
@@ -66,15 +66,15 @@ extension JSON {
     init(_ text: String?) { self = text.map { .string($0) } ?? .null }
     init(_ id: some WireID) { self = .int(id.rawValue) }
 
-    /// Formats Unix milliseconds for people; null for 0.
+    /// Formats a time in Unix milliseconds as text; null for the time 0.
     init(time ms: Int64) { self = ms > 0 ? .string(AdminText.time(ms)) : .null }
 
-    /// Returns an object without the null entries.
+    /// Returns an object with the entries whose values are not null.
     static func some(_ entries: [(String, JSON)]) -> JSON {
         .object(entries.filter { if case .null = $0.1 { false } else { true } })
     }
 
-    /// Decodes stored MessagePack; null when it cannot be read.
+    /// Decodes stored MessagePack; null for missing or unreadable bytes.
     init(packed bytes: Bytes?) {
         guard let bytes else {
             self = .null

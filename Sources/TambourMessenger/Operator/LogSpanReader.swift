@@ -3,15 +3,15 @@ import TambourProtocol
 /// Reads the timings of a telemetry event in one pass over its bytes, without an allocation per
 /// span.
 ///
-/// Clients can send telemetry before login, and one frame can hold thousands of spans. Reading a
-/// span must therefore cost about as much as skipping it.
+/// Clients can send telemetry before login, and one frame can contain thousands of spans. To read a
+/// span must therefore cost hardly more than to skip it.
 enum LogSpanReader {
     /// A name of `LogSpan`, or `other`, and the duration in milliseconds.
     typealias Span = (name: String, ms: Int64)
 
     private static let longestMs: Int64 = 86_400_000
 
-    /// Appends the spans of `params.spans`; skips malformed spans.
+    /// Appends the spans in the event's `params.spans`. Skips malformed spans.
     static func append(spansOf event: LogEvent, to spans: inout [Span]) {
         guard let params = event.params else { return }
         let known = spans.count

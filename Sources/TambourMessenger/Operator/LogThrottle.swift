@@ -1,7 +1,8 @@
 import Synchronization
 import TambourProtocol
 
-/// Admits one log line of a kind per interval, so that peers cannot flood the log.
+/// Admits one log line per interval, so that peers cannot flood the log. Each kind of line has its
+/// own throttle.
 package final class LogThrottle: Sendable {
     private struct State {
         var lastMs: Int64?
@@ -17,9 +18,9 @@ package final class LogThrottle: Sendable {
 
     /// Decides whether a line may be written now.
     ///
-    /// - Parameter nowMs: the wall clock; it may be set back.
-    /// - Returns: nil when the line is suppressed; otherwise the number of lines suppressed since
-    ///   the last admitted line.
+    /// - Parameter nowMs: the time by the wall clock, which may be set back.
+    /// - Returns: nil if the line is suppressed. Otherwise the number of lines that were suppressed
+    ///   since the last admitted line.
     package func admit(nowMs: Int64) -> Int? {
         state.withLock { state in
             if let last = state.lastMs, nowMs >= last, nowMs - last < intervalMs {

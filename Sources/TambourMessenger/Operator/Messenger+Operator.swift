@@ -4,8 +4,8 @@ import TambourProtocol
 import TambourQueues
 package import TambourStore
 
-/// Commands of the operator. Each command blocks its caller until the result is available, so never
-/// call one on a queue of the engine, a reader or a door.
+/// Methods for the operator's commands. Each method blocks its caller until the result is
+/// available. Never call one on a queue of the engine, a reader or a door.
 extension Messenger {
     /// Runs a piece of work on the engine. The work runs a second time if its first batch was
     /// rolled back.
@@ -17,8 +17,8 @@ extension Messenger {
             do {
                 try body(tx)
             } catch let error as AdminService.Failure {
-                // Convert the failure to a refusal, so that it does not roll back the other
-                // commands of the batch.
+                // Convert the error to a refusal. Another kind of error would roll back the whole
+                // batch with the commands of clients.
                 failure.value = error
                 throw RequestError.notAllowed
             }
@@ -34,7 +34,7 @@ extension Messenger {
         if let error = failure.value { throw error }
     }
 
-    /// Runs a piece of work on a reader, in turn with the queries of clients.
+    /// Runs a piece of work on a reader. The work and the queries of clients take turns.
     package func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws {
         let failure = Box<(any Error)?>(nil)
         let done = DispatchSemaphore(value: 0)

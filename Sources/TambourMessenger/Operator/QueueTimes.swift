@@ -1,8 +1,8 @@
 import Synchronization
 import TambourProtocol
 
-/// The waiting times of requests inside the server, from the read of their bytes to the start of
-/// their work.
+/// The waiting times of requests inside the server. A wait lasts from the read of the request's
+/// bytes to the start of its work.
 package final class QueueTimes: Sendable {
     /// The place where the work of a request is done.
     package enum Place: Int, CaseIterable, Sendable {
@@ -10,14 +10,14 @@ package final class QueueTimes: Sendable {
     }
 
     package struct Histogram: Equatable, Sendable {
-        /// The number of waits in each bucket. A wait counts in one bucket only: that of the first
+        /// The number of waits in each bucket. A wait counts only in the bucket with the smallest
         /// bound that it does not exceed. Waits above the last bound are in `count` only.
         package fileprivate(set) var counts = [Int](repeating: 0, count: boundsUs.count)
         package fileprivate(set) var count = 0
         package fileprivate(set) var sumUs: Int64 = 0
     }
 
-    /// Upper bounds, microseconds.
+    /// The upper bounds of the buckets, in microseconds.
     package static let boundsUs: [Int64] = [
         100, 250, 500, 1_000, 2_500, 5_000, 10_000, 20_000, 50_000, 100_000, 250_000, 1_000_000,
         5_000_000,

@@ -14,17 +14,17 @@ package final class Counter: Sendable {
     package var count: Int { value.load(ordering: .relaxed) }
 }
 
-/// The outcome of a request to preview a text with a link.
+/// The outcome of a request for a preview of a text with a link.
 package enum LinkPreviewOutcome: String, Sendable {
     /// The lookup found a preview, found nothing to show, or failed.
     case found, nothing, failed
     /// The cache had the answer.
     case kept
-    /// Too many lookups wait or run, or the server stops.
+    /// Too many lookups wait or run, or the server is stopping.
     case busy
 }
 
-/// The server's metrics; `tambourd admin metrics` prints them.
+/// The server's metrics. `tambourd admin metrics` prints them.
 package final class ServerMetrics: Sendable {
     package let startedMs: Int64
     package let connectionsOpened = Counter()
@@ -39,19 +39,20 @@ package final class ServerMetrics: Sendable {
     package let failedBatches = Counter()
     package let rerunBatches = Counter()
     package let pushes = Counter()
-    /// The bytes of reply payloads before compression.
+    /// The number of bytes in reply payloads, before compression.
     package let replyBytes = Counter()
     package let repliesOverLimit = Counter()
     package let pushesOverLimit = Counter()
     package let bytesIn = Counter()
-    /// Connections closed before login because file descriptors ran short.
+    /// Connections that the server closed before login, because few file descriptors were left.
     package let strangersClosedForRoom = Counter()
-    /// Connections closed before login because their address had too many connections.
+    /// Connections that the server closed before login, because their address had too many
+    /// connections.
     package let strangersClosedForAddress = Counter()
     package let connectionsRefused = Counter()
     package let acceptPauses = Counter()
     package let passwordsHashed = Counter()
-    /// Requests for a login code for a phone that may not register.
+    /// Requests for a login code whose phone may not register.
     package let codesWithheld = Counter()
     package let timings: ClientTimings
     package let queueTimes = QueueTimes()
@@ -97,7 +98,7 @@ package final class ServerMetrics: Sendable {
         handshakes.withLock { $0[isResumed ? "resumed" : "full", default: 0] += 1 }
     }
 
-    /// Counts a TLS handshake that failed for a reason out of a small set.
+    /// Counts a failed TLS handshake by its reason. The set of reasons must be small.
     package func countHandshake(failed reason: String) {
         failedHandshakes.withLock { $0[reason, default: 0] += 1 }
     }
@@ -244,7 +245,7 @@ package final class ServerMetrics: Sendable {
         return text
     }
 
-    /// A metric whose value is read on demand.
+    /// A metric whose value is read when the metrics are printed.
     package struct Gauge {
         let name: String
         let help: String
@@ -262,7 +263,7 @@ package final class ServerMetrics: Sendable {
             samples = values.enumerated().map { ("{\(label)=\"\($0)\"}", "\($1)") }
         }
 
-        /// - Parameter values: pairs of a label's value and the gauge's value.
+        /// - Parameter values: pairs of a value of the label and a value of the gauge.
         package init(_ name: String, _ help: String, by label: String, _ values: [(String, Int)]) {
             self.name = name
             self.help = help

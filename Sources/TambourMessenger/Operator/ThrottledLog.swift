@@ -1,13 +1,13 @@
 package import Logging
 
-/// Log lines of one kind that peers can cause at will. Writes at most one line per interval, with
-/// the number of lines suppressed since the last line.
+/// A log for one kind of line that peers can cause as often as they want. Writes at most one line
+/// per interval. The line contains the number of lines that were suppressed since the last one.
 package struct ThrottledLog: Sendable {
     private let logger: Logger
     private let throttle = LogThrottle()
     private let nowMs: @Sendable () -> Int64
 
-    /// - Parameter nowMs: the wall clock; it may be set back.
+    /// - Parameter nowMs: returns the time by the wall clock, which may be set back.
     package init(_ logger: Logger, nowMs: @escaping @Sendable () -> Int64) {
         self.logger = logger
         self.nowMs = nowMs

@@ -1,15 +1,15 @@
 package import TambourProtocol
 import TambourStore
 
-/// Online users and presence subscriptions. A door reports its sessions here.
+/// Handles online users and presence subscriptions. Doors report changes of their sessions here.
 extension Messenger {
     /// Records that one more session shows its user as online.
     package func shown(_ user: UserID) {
         if let event = presence.entered(user, wall: environment.wallMs()) { router.route([event]) }
     }
 
-    /// Records that a session no longer shows its user as online. The offline state is pushed after
-    /// a delay, so that a reconnect does not cause two pushes.
+    /// Records that a session no longer shows its user as online. Pushes the offline state only
+    /// after a delay, so that a short reconnect does not cause two pushes.
     ///
     /// - Parameter later: runs a closure after a delay, on any queue.
     package func hidden(
@@ -47,8 +47,8 @@ extension Messenger {
 
     /// Stores the user's last-seen time with the next commit.
     ///
-    /// - Parameter address: the address from which the session has just logged in; nil if it did
-    ///   not log in.
+    /// - Parameter address: the address of the client if the session has just logged in; otherwise
+    ///   nil.
     package func storeSeen(at now: Int64, of caller: Caller, from address: String?) {
         engine.post(
             Command(for: .user(caller.userID)) { tx in

@@ -3,37 +3,42 @@ import TambourEvents
 package import TambourProtocol
 package import TambourStore
 
-/// Online users and presence subscriptions, in memory only. A deferred command stores `seen`.
+/// The online users and the presence subscriptions, in memory only. A later command stores the time
+/// `seen`.
 ///
 /// A user is online while at least one live session is interactive. The offline state is pushed
-/// after `presenceOfflineDelayMs`, so that a short reconnect causes no pushes. If the user returns
-/// soon after the offline push, the online push follows only after another delay. A session follows
-/// its user's most recent dialog partners and the partners whose dialogs the client opens.
+/// only after `presenceOfflineDelayMs`, so that a short reconnect causes no pushes. If the user
+/// returns soon after the offline push, the online push follows after another delay.
+///
+/// A session follows its user's most recent dialog partners. It also follows the partners whose
+/// dialogs the client opens.
 package final class PresenceRegistry: Sendable {
     fileprivate struct User {
         var interactive = 0
-        /// Changes with every entry and exit. At the end of a delay, an unchanged turn shows that
-        /// nothing happened in the meantime.
+        /// A number that changes with every entry and exit. If it is unchanged at the end of a
+        /// delay, nothing has happened in the meantime.
         var turn = 0
-        /// The state that other users see. It becomes offline only after the delay.
+        /// Whether other users see the user as online. It becomes false only after the delay.
         var isOnline = false
-        /// The state that was pushed last.
+        /// Whether the last push said that the user is online.
         var isToldOnline = false
         /// Whether the user's offline state was pushed recently. Until another delay is over, no
         /// further push is sent.
         var isResting = false
-        /// The time when the user was last online, Unix milliseconds; 0 for unknown.
+        /// The time when the user was last online, in Unix milliseconds; 0 if unknown.
         var seen: Int64 = 0
-        /// The time of the last change of the visible state, by the commit clock. Logins compare it
-        /// with a cursor.
+        /// The time of the last change of the visible state, by the commit clock. Logins compare
+        /// this time with a cursor.
         var changed: Int64 = 0
     }
 
     /// The followers of a user, in the order in which they last began to follow.
     private struct Watchers {
-        /// The number of each follower's sessions that follow, and the follower's index in `order`.
+        /// For each follower, the number of its sessions that follow the user, and the follower's
+        /// index in `order`.
         private var places: [UserID: (sessions: Int, place: Int)] = [:]
-        /// The followers; nil for a place whose follower has left or moved to a later place.
+        /// The followers in order. An element is nil if its follower has left or has moved to a
+        /// later place.
         private var order: [UserID?] = []
 
         var isEmpty: Bool { places.isEmpty }
@@ -77,21 +82,23 @@ package final class PresenceRegistry: Sendable {
 
     private let state = Mutex(State())
     private let clock: CommitClock
-    /// The time when the registry started, by the commit clock. The registry does not know earlier
-    /// changes.
+    /// The time when the registry started, by the commit clock. The registry does not know changes
+    /// before this time.
     private let started: Int64
     /// The maximum number of followers to whom a change is pushed.
     private let audience: Int
 
-    /// - Parameter wall: the wall clock, Unix milliseconds, as in all methods here.
+    /// - Parameter wall: the time by the wall clock, in Unix milliseconds. It has the same meaning
+    ///   in all methods of this type.
     package init(clock: CommitClock, wall: Int64, limits: Limits) {
         self.clock = clock
         started = clock.now(wall: wall)
         audience = limits.presencePushes
     }
 
-    /// Records that a session became interactive. Returns the push if the user came online. If the
-    /// offline state was pushed only recently, `rested` returns the push later.
+    /// Records that a session became interactive. Returns a push if the user thereby came online.
+    /// If the offline state was pushed only recently, returns nil, and `rested` returns the push
+    /// later.
     func entered(_ id: UserID, wall: Int64) -> Event? {
         state.withLock { state in
             var user = state.users[id] ?? User()
@@ -113,8 +120,8 @@ package final class PresenceRegistry: Sendable {
 
     /// Records that a session went to the background or closed.
     ///
-    /// - Returns: the turn for the call of `settled` after the delay, if this was the user's last
-    ///   interactive session; otherwise nil.
+    /// - Returns: nil if the user has another interactive session. Otherwise the turn, which the
+    ///   caller passes to `settled` after the delay.
     func left(_ id: UserID, wall: Int64) -> Int? {
         state.withLock { state in
             guard var user = state.users[id], user.interactive > 0 else { return nil }
@@ -126,8 +133,8 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// Records a login that is not interactive. It is not pushed; other users see the new last-seen
-    /// time at their next login.
+    /// Records a login that is not interactive. This change causes no push. Other users see the new
+    /// last-seen time at their next login.
     func noted(_ id: UserID, wall: Int64) {
         state.withLock { state in
             var user = state.users[id] ?? User()
@@ -137,11 +144,11 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// Ends the delay after the last `left`.
+    /// Ends the delay after a call of `left`.
     ///
     /// - Parameter turn: the value that `left` returned.
-    /// - Returns: the push, if no session of the user became interactive during the delay. After a
-    ///   push, call `rested` when another delay is over.
+    /// - Returns: the push that the user is offline; nil if a session became interactive during the
+    ///   delay. After a push, the caller must call `rested` when another delay is over.
     func settled(_ id: UserID, turn: Int, wall: Int64) -> Event? {
         state.withLock { state in
             guard var user = state.users[id], user.turn == turn, user.isOnline else { return nil }
@@ -151,20 +158,20 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// Ends the delay after the push of `settled`. Returns a push if the user has returned.
+    /// Ends the delay after a push from `settled`. Returns a push if the user is online again.
     func rested(_ id: UserID) -> Event? {
         state.withLock { state in
             guard var user = state.users[id] else { return nil }
             user.isResting = false
-            // A user without an interactive session has left again, so the short return is not
-            // pushed.
+            // If there is no interactive session, the user returned only for a short time. Do not
+            // push this.
             if user.interactive > 0 { return tell(id, &user, &state) }
             state.users[id] = user
             return nil
         }
     }
 
-    /// Stores the user's new state, and returns the push to send now, if any.
+    /// Stores the user's new state. Returns the push that must be sent now, or nil.
     private func tell(_ id: UserID, _ user: inout User, _ state: inout State) -> Event? {
         defer { state.users[id] = user }
         guard user.isOnline != user.isToldOnline, !user.isResting else { return nil }
@@ -194,9 +201,10 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// Returns the presences of `users` that changed after `since` (commit clock).
+    /// Returns the presences of those `users` whose presence changed after `since`, a time of the
+    /// commit clock.
     ///
-    /// - Parameter users: the users, each with the stored time when the user was last online.
+    /// - Parameter users: the users, each with the last-seen time from the store.
     func presence(
         of users: [(id: UserID, seen: Int64)],
         since: Int64
@@ -214,7 +222,7 @@ package final class PresenceRegistry: Sendable {
 }
 
 extension PresenceRegistry.User {
-    /// Returns the wire form, in which `seen` is in seconds.
+    /// Returns the presence in its wire form, in which `seen` is in seconds.
     fileprivate func presence(stored: Int64) -> Presence {
         Presence(seen: max(seen, stored) / 1000, status: isOnline ? 1 : 0)
     }

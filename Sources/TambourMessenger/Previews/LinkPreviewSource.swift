@@ -1,6 +1,7 @@
-/// Fetches the pages behind links. The server itself does not access the web.
+/// Fetches the pages to which links lead, through a separate program. The server itself does not
+/// access the web.
 package struct LinkPreviewSource: Sendable {
-    /// A page's description of itself.
+    /// The description that a page gives of itself.
     package struct Page: Sendable, Equatable {
         /// The page's own address, if it differs from the link.
         package var url: String?
@@ -23,7 +24,7 @@ package struct LinkPreviewSource: Sendable {
 
     package struct Image: Sendable, Equatable {
         package var url: String
-        /// In pixels, like `height`.
+        /// The width in pixels. `height` is also in pixels.
         package var width: Int64?
         package var height: Int64?
 
@@ -44,7 +45,7 @@ package struct LinkPreviewSource: Sendable {
     /// Starts the lookup of a link and returns at once. The source receives only the link.
     ///
     /// Calls `done` once, on any thread, within the source's time limit.
-    /// - Returns: a closure that cancels the lookup; `done` is still called.
+    /// - Returns: a closure that cancels the lookup. Even then, `done` is called once.
     package var look:
         @Sendable (_ link: String, _ done: @escaping @Sendable (Finding) -> Void)
             -> @Sendable () -> Void

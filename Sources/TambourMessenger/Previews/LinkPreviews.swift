@@ -2,22 +2,23 @@ package import Logging
 import Synchronization
 package import TambourProtocol
 
-/// Caches link previews, and looks up unknown links, a few at a time.
+/// Caches link previews. Looks up links that are not in the cache, a few at a time.
 ///
 /// The cache is in memory only and does not record which user requested a link. Doors and the
-/// engine call it concurrently. A lock guards its state; callbacks run without the lock.
+/// engine call this object concurrently. A lock guards its state. Callbacks run without the lock.
 package final class LinkPreviews: Sendable {
     package typealias Answer = @Sendable (Attach?) -> Void
 
     private struct Kept {
         /// The preview; nil when the lookup found nothing to show.
         let attach: Attach?
-        /// The time after which a request starts a new lookup of the link, Unix milliseconds.
+        /// The time, in Unix milliseconds, after which a new request starts a new lookup of the
+        /// link.
         let freshUntil: Int64
         let forgottenAt: Int64
     }
 
-    /// A part of the cache. There are two generations, and the older one is dropped as a whole.
+    /// A part of the cache. There are two generations. The cache drops the older one as a whole.
     private struct Generation {
         var byLink: [String: Kept] = [:]
         var byID: [Int64: Kept] = [:]
@@ -26,7 +27,7 @@ package final class LinkPreviews: Sendable {
     /// A lookup that runs or waits for its turn.
     private struct Look {
         var answers: [Answer]
-        /// Cancels the lookup; nil before its turn.
+        /// Cancels the lookup; nil if the lookup has not started yet.
         var cancel: (@Sendable () -> Void)?
     }
 
@@ -34,7 +35,7 @@ package final class LinkPreviews: Sendable {
         var young = Generation()
         var old = Generation()
         var looks: [String: Look] = [:]
-        /// The links that wait for their lookup, in order.
+        /// The links that wait for their lookups, in order.
         var waiting: [String] = []
         var running = 0
         var isClosed = false
@@ -61,8 +62,8 @@ package final class LinkPreviews: Sendable {
         self.logger = logger
     }
 
-    /// Calls `answer` once, with the preview of the first link of a text, or nil. The call happens
-    /// before this method returns, or later on another thread.
+    /// Calls `answer` once, with the preview of the first link in a text, or with nil if there is
+    /// no preview. The call happens before this method returns, or later on another thread.
     package func ask(_ text: Text, then answer: @escaping Answer) {
         guard let source,
             let link = LinkRules.firstLink(in: text, maxBytes: limits.maxURLBytes)
@@ -118,8 +119,8 @@ package final class LinkPreviews: Sendable {
         }
     }
 
-    /// Answers all waiting callers with nil and cancels running lookups. No lookup starts
-    /// afterwards.
+    /// Answers all waiting callers with nil, and cancels running lookups. From now on, no lookup
+    /// starts.
     package func close() {
         let (answers, cancels) = state.withLock { state in
             state.isClosed = true
@@ -138,7 +139,7 @@ package final class LinkPreviews: Sendable {
     private func begin(_ link: String, _ source: LinkPreviewSource) {
         let cancel = source.look(link) { [self] in ended(link, source, $0) }
         let isTooLate = state.withLock { state in
-            // The lookup may already have ended.
+            // The lookup may have ended already, and then has no entry.
             state.looks[link]?.cancel = cancel
             return state.isClosed
         }

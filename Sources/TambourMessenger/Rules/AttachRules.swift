@@ -8,9 +8,9 @@ enum AttachRules {
     /// - Parameters:
     ///   - pollID: the id of a new poll.
     ///   - old: the message whose attachments are replaced; nil for a new or a scheduled message.
-    ///   - preview: looks up the preview of a SHARE.
-    ///   - account: looks up the user of a CONTACT. Also returns nil for a user whom the sender may
-    ///     not see.
+    ///   - preview: returns the preview for a SHARE, by the preview's id.
+    ///   - account: returns the account for a CONTACT. Returns nil if the user is unknown, or if
+    ///     the sender may not see the user.
     /// - Throws: `error.message.invalid` for unsupported kinds and for an unknown preview,
     ///   `user.not.found` for an unknown contact, `proto.payload` with the name of a field that is
     ///   missing or out of range.
@@ -69,7 +69,7 @@ enum AttachRules {
         guard let card = attach.vcfBody else {
             throw RequestError.protoPayload("\(path)/contactId: missing")
         }
-        // One client requires all the name fields, even empty fields.
+        // Set all name fields, because one client requires them even if they are empty.
         return Attach(
             type: .contact,
             firstName: "",
@@ -135,8 +135,8 @@ enum AttachRules {
 }
 
 extension String {
-    /// Returns the first occurrence of `text`. It replaces `String.range(of:)`, which needs
-    /// Foundation.
+    /// Returns the first occurrence of `text`. This method replaces `String.range(of:)`, which
+    /// needs Foundation.
     fileprivate func range(of text: String) -> Range<Index>? {
         var start = startIndex
         while start < endIndex {

@@ -1,8 +1,8 @@
 import TambourProtocol
 
-/// Links to chats. A link is an invitation, `join/…`, or a public name.
+/// Handles links to chats. A link is either an invitation, `join/…`, or a public name.
 ///
-/// Clients send both forms either alone or after the address of a website.
+/// A client sends an invitation or a name alone, or as the end of a web address.
 enum ChatLink {
     /// Returns a new invitation with 128 random bits, so that nobody can guess it.
     static func newInvitation(_ environment: Environment) -> Text {
@@ -13,7 +13,7 @@ enum ChatLink {
         return Text("join/\(digits.joined())")
     }
 
-    /// Returns the key by which the store finds the linked chat; nil for an invalid link.
+    /// Returns the key under which the store finds the linked chat; nil for an invalid link.
     static func key(in link: Text, limits: Limits) -> Text? {
         let text = "\(link)"
         if let start = text.ranges(of: "join/").last?.lowerBound {

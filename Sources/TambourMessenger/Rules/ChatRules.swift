@@ -1,10 +1,10 @@
 import TambourProtocol
 import TambourStore
 
-/// Decides which actions a role may do in a chat, exactly as the table in
+/// Decides which actions a role may do in a chat. The decisions are exactly those of the table in
 /// `protocol-spec/roles.yaml`.
 enum ChatRules {
-    /// Returns nil if the action is allowed, otherwise the error for its refusal.
+    /// Returns nil if the action is allowed, and the error for the refusal otherwise.
     static func refusal(
         of action: RoleTable.Action,
         in place: RoleTable.Place
@@ -16,7 +16,8 @@ enum ChatRules {
         }
     }
 
-    /// - Throws: `not.allowed`, or `chat.not.found` for users to whom the chat is not revealed.
+    /// - Throws: `not.allowed`, or `chat.not.found` for users who must not learn that the chat
+    ///   exists.
     static func require(
         _ action: RoleTable.Action,
         of user: UserID,
@@ -28,7 +29,7 @@ enum ChatRules {
         }
     }
 
-    /// Refuses new content in a dialog in which one partner has blocked the other.
+    /// Refuses new content in a dialog if one partner has blocked the other.
     ///
     /// - Throws: `chat.not.found` for the blocked partner, `not.allowed` for the blocking partner.
     static func requireOpen(_ chat: ChatState, for user: UserID) throws {

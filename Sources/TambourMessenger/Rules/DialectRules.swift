@@ -1,10 +1,10 @@
 package import TambourProtocol
 
-/// Recognises a client's dialect by the requests of its sign-in.
+/// Recognises the dialect of a client from its requests during sign-in.
 ///
-/// Only requests that clients of the other dialect never send count as evidence. A missing `type`
-/// and the self-description in SESSION_INIT prove nothing: libraries omit the `type` and invent the
-/// self-description.
+/// A request is evidence for one dialect only if clients of the other dialect never send it. A
+/// missing `type` proves nothing, because libraries omit it. The self-description in SESSION_INIT
+/// proves nothing either, because libraries invent it.
 package enum DialectRules {
     /// Returns the dialect that a request proves; nil if the request proves neither dialect.
     package static func clue(in request: CommandRequest) -> Capabilities? {

@@ -1,7 +1,7 @@
 import TambourProtocol
 
-/// Clips formatting ranges to the text. Ranges count UTF-16 units. Ranges that do not fit the text
-/// are clipped and not refused, because one client does not count in UTF-16 units.
+/// Clips formatting ranges to the text. Ranges count UTF-16 units. If a range does not fit the
+/// text, it is clipped instead of refused, because one client counts in other units.
 enum ElementRules {
     static func clipped(_ elements: [Element], to text: Text) -> [Element] {
         guard !elements.isEmpty else { return [] }
@@ -20,9 +20,10 @@ enum ElementRules {
 
     /// Returns the stored form of the elements; nil when the text has no formatting.
     ///
-    /// - Parameter path: the field that an error names.
-    /// - Throws: `proto.payload` for attributes over `maxElementAttributesBytes`. A LINK is exempt:
-    ///   decoding limits its attributes to `maxLinkAttributesBytes`.
+    /// - Parameter path: the path of the field, for errors.
+    /// - Throws: `proto.payload` for attributes that exceed `maxElementAttributesBytes`. This limit
+    ///   does not apply to a LINK, because decoding limits its attributes to
+    ///   `maxLinkAttributesBytes`.
     static func packed(
         _ elements: [Element],
         for text: Text,
@@ -44,8 +45,8 @@ enum ElementRules {
 }
 
 extension Element {
-    /// Moves `url` and `language`, which some clients send next to the attributes, into the
-    /// attributes.
+    /// The element with `url` and `language` moved into its attributes. Some clients send these
+    /// fields outside the attributes.
     fileprivate var withAttributes: Element {
         guard url != nil || language != nil else { return self }
         var element = self

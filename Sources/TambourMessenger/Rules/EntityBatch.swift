@@ -1,22 +1,22 @@
 package import TambourProtocol
 
-/// Tracks the operations of one `OBJ_PUSH` in order: which operations may be tried, and with which
-/// ids.
+/// Tracks the operations of one `OBJ_PUSH` in order. Decides which operations may be tried, and
+/// replaces their local ids.
 ///
-/// The caller calls `admit` for each operation in turn, decides the result with `EntityRules`, and
-/// calls `record`. Devices sort their batches; this type refuses operations out of order.
+/// For each operation in turn, the caller calls `admit`, decides the result with `EntityRules`, and
+/// calls `record`. Devices sort their batches. This type refuses operations that are out of order.
 package struct EntityBatch {
     private var phase = EntityChangeKind.delete.rawValue
     private var created: [EntityID: EntityID] = [:]
-    /// The ids of entities with a failed creation, a failed deletion or a skipped operation, each
-    /// with the `opID` of the operation that failed first.
+    /// The ids of entities whose creation or deletion failed, or that had a skipped operation. The
+    /// value is the `opID` of the operation that failed first.
     private var failed: [EntityID: Int64] = [:]
 
     package init() {}
 
     package enum Admission: Hashable, Sendable {
-        /// The operation with local ids replaced by server ids. Only a creation keeps its own local
-        /// id.
+        /// The operation may be tried. Its local ids are replaced by server ids, except the local
+        /// id of a new entity.
         case tried(EntityOperation)
         case settled(EntityDecision)
     }
@@ -49,7 +49,7 @@ package struct EntityBatch {
         return .tried(resolved)
     }
 
-    /// - Parameter operation: the operation as the device sent it.
+    /// - Parameter operation: the operation in the form that the device sent.
     package mutating func record(_ decision: EntityDecision, of operation: EntityOperation) {
         switch decision.result.first {
         case .applied(let applied):
@@ -57,8 +57,8 @@ package struct EntityBatch {
         case .skipped(let opID):
             failed[operation.id] = opID
         case .conflict, .rejected, .replayed:
-            // An entity whose update failed still exists, so operations on it and its children may
-            // be tried.
+            // If an update failed, the entity still exists. Later operations on the entity and its
+            // children may therefore be tried.
             if operation.kind != .update, created[operation.id] == nil {
                 failed[operation.id] = operation.opID
             }

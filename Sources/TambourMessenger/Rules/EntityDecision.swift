@@ -3,15 +3,16 @@ package import TambourStore
 
 /// The decision about one `EntityOperation`.
 package enum EntityDecision: Hashable, Sendable {
-    /// Store the entity in place of the current one. If it is a tombstone, also delete its
-    /// descendants (`EntityRules.cascade`).
+    /// Store this entity in place of the current one. If this entity is a tombstone, also delete
+    /// its descendants (`EntityRules.cascade`).
     case apply(StoredEntity, EntityResult.Applied)
     /// Write nothing and repeat this result.
     case replayed(EntityResult)
     case conflict(EntityResult.ConflictKind, server: Entity?)
     case rejected(EntityRefusal)
-    /// The operation was not tried, because it depends on the failed operation with this `opID`. If
-    /// this is the operation's own `opID`, it cannot be tried now, and the device retries it.
+    /// The operation was not tried. Usually the `opID` is that of a failed operation on which this
+    /// one depends. If it is the operation's own `opID`, the operation cannot be tried now, and the
+    /// device retries it.
     case skipped(because: Int64)
 
     /// The result on the wire.

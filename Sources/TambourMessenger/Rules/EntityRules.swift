@@ -1,11 +1,11 @@
 package import TambourProtocol
 package import TambourStore
 
-/// Decides about one change of an entity by a device. The device may have made the change offline
-/// and long ago.
+/// Decides about one change that a device makes to an entity. The device may have made the change
+/// offline, and long ago.
 ///
-/// For each operation in turn, the caller reads the situation and writes the decision in the same
-/// transaction.
+/// For each operation in turn, the caller reads the situation, asks for the decision, and applies
+/// it in the same transaction.
 package struct EntityRules: Sendable {
     package let schema: EntitySchema
 
@@ -13,30 +13,31 @@ package struct EntityRules: Sendable {
         self.schema = schema
     }
 
-    /// The state of the store and the session when the operation is decided.
+    /// The state of the store and the session at the time of the decision.
     package struct Situation: Sendable {
         /// The entity that the operation names, or its tombstone.
         package var current: StoredEntity?
-        /// The parent of `current`; without `current`, the parent that the operation names.
+        /// The state of the parent of `current`. If `current` is nil, the state of the parent that
+        /// the operation names.
         package var parent: ParentState
-        /// Another live entity under the same parent with the same natural key as the operation's
+        /// Another live entity that has the same parent and the same natural key as the operation's
         /// entity.
         package var twin: Entity?
-        /// Whether the entity has a live child that the deletion of the entity would keep.
+        /// Whether the entity has a live child that a deletion of the entity would not delete.
         package var hasRemainingChildren: Bool
         /// Whether `current` is a tombstone whose children are still being deleted.
         package var isPurging: Bool
         /// Whether the user may have another entity of this kind.
         package var hasRoom: Bool
-        /// The first result of this `opID`: from the stored replies or, for a creation, from the
-        /// entity that it created.
+        /// The first result of this `opID`, if the operation is a retry. It comes from the stored
+        /// replies. For a creation, it may also come from the created entity.
         package var known: EntityResult?
         package var device: Int64
         /// The id that a new entity gets.
         package var newID: Int64
-        /// The time by the server's clock, Unix milliseconds.
+        /// The current time by the server's clock, in Unix milliseconds.
         package var now: Int64
-        /// The time by the device's clock, Unix milliseconds.
+        /// The current time by the device's clock, in Unix milliseconds.
         package var clientNow: Int64
 
         package init(
@@ -70,12 +71,12 @@ package struct EntityRules: Sendable {
         /// The entity has no parent.
         case none
         case live(EntityType)
-        /// The parent is deleted or never existed. The two cases look alike, because tombstones are
-        /// not kept for ever.
+        /// The parent is deleted or never existed. The store cannot distinguish the two cases,
+        /// because it does not keep tombstones for ever.
         case gone
     }
 
-    /// Decides about an operation whose local ids `EntityBatch` has resolved.
+    /// Decides about an operation. `EntityBatch` has already replaced its local ids.
     package func decide(
         _ operation: EntityOperation,
         in situation: Situation
@@ -101,11 +102,11 @@ package struct EntityRules: Sendable {
         return tombstone(of: descendant, stamp)
     }
 
-    /// Returns the time of a change by the server's clock. The time is now minus the change's age
-    /// by the device's clock, and never in the future.
+    /// Returns the time of a change by the server's clock. It subtracts the age of the change from
+    /// the server's time. The result is never in the future.
     ///
-    /// A wrong device clock shifts `modified` and `clientNow` by the same amount, so the age is
-    /// right, and the wrong clock does not decide which device wins a conflict.
+    /// The age is the difference of two times by the device's clock. It is right even if this clock
+    /// is wrong. A wrong clock therefore does not decide which device wins a conflict.
     package static func honestTime(of modified: Int64, clientNow: Int64, now: Int64) -> Int64 {
         let (age, overflows) = clientNow.subtractingReportingOverflow(modified)
         if overflows { return clientNow < modified ? now : 0 }
@@ -151,8 +152,8 @@ package struct EntityRules: Sendable {
         in situation: Situation
     ) -> EntityDecision {
         guard kind.policy != .append else { return .rejected(.appendOnly, at: "/op") }
-        // When both the entity and its parent are deleted, the user must decide about the parent
-        // first.
+        // If both the entity and its parent are deleted, report the parent. The user must decide
+        // about it first.
         if situation.current?.entity.isDeleted ?? true, situation.parent == .gone {
             return .rejected(.parentDeleted, at: "/parent")
         }
@@ -193,10 +194,10 @@ package struct EntityRules: Sendable {
         in situation: Situation
     ) -> EntityDecision {
         let conflict = EntityDecision.conflict(.updateDelete, server: current.copy)
-        // Another entity may have taken the natural key in the meantime.
+        // If another entity has the natural key in the meantime, the entity cannot be restored.
         guard kind.deletion == .updateWins, situation.twin == nil else { return conflict }
-        // The purge would also delete new children of the restored entity. The device retries the
-        // update later.
+        // Do not restore the entity during its purge, which would also delete new children. The
+        // device retries the update later.
         guard !situation.isPurging else { return .skipped(because: operation.opID) }
         guard situation.hasRoom else { return .rejected(.tooMany, at: "/type") }
         if let flaw = kind.flaw(in: operation.fields, on: current.entity.fields) {
@@ -204,7 +205,8 @@ package struct EntityRules: Sendable {
         }
         let stamp = situation.stamp(of: operation, after: current)
         var fields = operation.fields
-        // The deletion loses, but there may also be an update that the device had not seen.
+        // The update wins over the deletion. But before the deletion, there may have been another
+        // update that the device had not seen.
         if operation.base != current.entity.version - 1, kind.policy != .lww {
             guard let accepted = accepted(operation, on: current, of: kind, stamp) else {
                 return conflict
@@ -256,8 +258,8 @@ package struct EntityRules: Sendable {
         return .apply(stored, applied)
     }
 
-    /// For an update of an entity that has changed since the update's base, returns the fields that
-    /// may still be applied; nil if no field may.
+    /// Handles an update whose base is older than the current version. Returns the fields that may
+    /// still be applied. Returns nil if the update conflicts.
     private func accepted(
         _ operation: EntityOperation,
         on current: StoredEntity,
@@ -280,7 +282,8 @@ package struct EntityRules: Sendable {
         }
     }
 
-    /// Returns whether the applied fields override values that another device wrote since the base.
+    /// Returns whether the applied fields replace values that another device has written since the
+    /// operation's base.
     private func hasLoser(
         _ fields: [String: FieldValue],
         _ operation: EntityOperation,
@@ -289,7 +292,8 @@ package struct EntityRules: Sendable {
     ) -> Bool {
         switch kind.policy {
         case .cas, .append: false
-        // This policy does not record which fields changed.
+        // This policy does not record which fields have changed, so assume that a value was
+        // replaced.
         case .lww: true
         case .merge:
             fields.contains { name, value in
@@ -324,8 +328,8 @@ package struct EntityRules: Sendable {
         return stored
     }
 
-    /// Returns the entity with a new version. A change counts as later than the change it is based
-    /// on, even if the device's clock says otherwise.
+    /// Returns the entity with a new version. Its time of change never goes back, even if the
+    /// device's clock is wrong.
     private func next(_ stored: StoredEntity, _ stamp: StoredEntity.Stamp) -> StoredEntity {
         var stored = stored
         stored.entity.version = stamp.version

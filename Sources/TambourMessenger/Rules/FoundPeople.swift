@@ -3,19 +3,20 @@ package import TambourProtocol
 
 /// The users whom each user has recently found by phone, name or link.
 ///
-/// The finder may see, message or add the found users. A message or a contact makes this permission
-/// permanent, so the record is bounded and in memory only. It keeps the last `maxFoundPeople`
-/// people of each finder, for at least the `maxFinders / 2` most recent finders.
+/// A user who finds others, the finder, may see them, write to them or add them. A message or a
+/// contact makes this permission permanent. The record can therefore be small and in memory only.
+/// It keeps at least the `maxFinders / 2` most recent finders, each with the last `maxFoundPeople`
+/// people that they found.
 package final class FoundPeople: Sendable {
-    /// The people that one user has found, in a ring.
+    /// The people whom one user has found, in a ring.
     private struct Ring {
         var people: [UserID] = []
-        /// The next slot to overwrite once the ring is full.
+        /// The slot that is overwritten next when the ring is full.
         var place = 0
     }
 
-    /// Finders are added to `young`. When it already holds half of `maxFinders`, it becomes `old`
-    /// before the next finder is added, and the previous `old` is dropped.
+    /// New finders are added to `young`. If `young` already contains half of `maxFinders`, it first
+    /// becomes `old`, and the previous `old` is dropped.
     private struct State {
         var young: [UserID: Ring] = [:]
         var old: [UserID: Ring] = [:]

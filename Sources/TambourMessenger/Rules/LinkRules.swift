@@ -3,14 +3,14 @@ package import TambourProtocol
 /// Finds links in texts, and formats the texts of a page for a preview.
 package enum LinkRules {
     private static let schemes = ["https://", "http://"].map { Array($0.unicodeScalars) }
-    /// Characters that end a sentence or a quotation rather than an address.
+    /// Characters that, at the end of a link, belong to the sentence and not to the address.
     private static let closing = Set(".,;:!?'*_~…".unicodeScalars)
     private static let forbidden = Set("<>\"`\\{}|^".unicodeScalars)
     private static let brackets: [Unicode.Scalar: Unicode.Scalar] = [")": "(", "]": "["]
 
     /// Returns the first `http:` or `https:` link of a text.
     ///
-    /// - Parameter maxBytes: the length of the longest accepted link.
+    /// - Parameter maxBytes: the length of the longest accepted link, in bytes.
     package static func firstLink(in text: Text, maxBytes: Int) -> String? {
         let scalars = Array(String(text).unicodeScalars)
         var start = 0
@@ -39,7 +39,8 @@ package enum LinkRules {
         return link(scalars[...], host: length, maxBytes: maxBytes) != nil
     }
 
-    /// Formats a text of a page for display on one line, with at most `maxUnits` UTF-16 units.
+    /// Formats a text from a page, so that it fits one line. The result has at most `maxUnits`
+    /// UTF-16 units.
     ///
     /// - Returns: nil when there is nothing to show.
     package static func line(_ words: String, maxUnits: Int) -> Text? {
@@ -49,7 +50,7 @@ package enum LinkRules {
             let isBlank = character.unicodeScalars.allSatisfy {
                 $0.properties.isWhitespace || $0.properties.generalCategory == .control
             }
-            // Runs of blanks become one space; leading blanks are dropped.
+            // Replace a sequence of blanks by one space, and drop leading blanks.
             if isBlank, line.isEmpty || line.last == " " { continue }
             let shown = isBlank ? " " : character
             units += shown.utf16.count
@@ -100,8 +101,8 @@ package enum LinkRules {
         }
     }
 
-    /// Strips the characters that belong to the surrounding text, such as a full stop, or a closing
-    /// bracket whose opening bracket is before the link.
+    /// Removes characters at the end that belong to the surrounding text. An example is a full
+    /// stop, or a closing bracket whose opening bracket is before the link.
     private static func withoutLeftOver(
         _ scalars: ArraySlice<Unicode.Scalar>
     ) -> ArraySlice<Unicode.Scalar> {

@@ -1,10 +1,12 @@
-/// The bounds of a read mark.
+/// Limits read marks.
 enum MarkRules {
-    /// Returns the requested mark, lowered to the last message that the client can have read.
+    /// Returns the requested mark. If it is later than the last message that the client can have
+    /// read, returns that message's time.
     ///
-    /// Some clients send their own clock, and one client sends random times up to the year 2033. A
-    /// mark therefore never exceeds the server's time or the chat's last message. If the client
-    /// names a message, the mark is that message's time. All values are Unix milliseconds.
+    /// Some clients send a time by their own clock, and one client sends random times up to the
+    /// year 2033. A mark is therefore never later than the server's time or the chat's last
+    /// message. If the client names a message, the mark is that message's time. All values are Unix
+    /// milliseconds.
     static func readMark(
         asked: Int64?,
         message: Int64?,

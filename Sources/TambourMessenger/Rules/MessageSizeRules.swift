@@ -1,18 +1,19 @@
 import TambourProtocol
 import TambourStore
 
-/// Limits the size of a message, so that every stored message fits every reply and push that can
-/// carry it.
+/// Limits the size of a message. Every stored message must fit the replies and pushes that can
+/// contain it.
 ///
-/// A message embeds at most one other message, without that message's own link. Twice the content
-/// of a message, with reactions, stays below `maxMessageBytes`. Later additions must fit too: the
-/// limit reserves room for reactions, and a new poll counts with all its possible votes.
+/// A message contains at most one other message, and the contained message has no link of its own.
+/// The content of two messages with their reactions stays below `maxMessageBytes`. Later additions
+/// must also fit. The limit therefore reserves room for reactions, and counts a new poll with all
+/// its possible votes.
 enum MessageSizeRules {
     /// - Parameters:
-    ///   - poll: the mark of the poll among the attachments, if any.
-    ///   - path: the field of the request that an error names.
+    ///   - poll: the mark of the poll among the attachments; nil if there is no poll.
+    ///   - path: the path of the request's field, for errors.
     /// - Throws: `proto.payload` when text, elements and attachments exceed
-    ///   `maxMessageContentBytes`, or would exceed it with the most votes that the poll can show.
+    ///   `maxMessageContentBytes`. A poll counts with the largest number of votes that it can show.
     static func requireFits(
         text: Text,
         elements: Packed<[Element]>?,
@@ -46,8 +47,8 @@ enum MessageSizeRules {
     /// Limits the size of a forwarded message, because an older store may contain messages that are
     /// too large to be embedded.
     ///
-    /// - Throws: `error.message.invalid` for a forward that leaves no room for the message's own
-    ///   content.
+    /// - Throws: `error.message.invalid` if the forwarded message leaves too little room for the
+    ///   content of the new message.
     static func requireFits(forward: Packed<MessageLink>, limits: Limits) throws {
         let most = limits.maxMessageBytes - limits.maxMessageContentBytes
         guard forward.bytes.count <= most else {

@@ -1,17 +1,17 @@
 import TambourProtocol
 import TambourStore
 
-/// Decides which polls are valid, and how edits and forwards change a poll.
+/// Decides which polls are valid. Defines how edits and forwards change a poll.
 enum PollRules {
-    /// The settings that an edit may change while the poll stays the same.
+    /// The settings that an edit may change without replacing the poll by a new one.
     private static let changeable: PollSettings = [.closed, .mayForward]
 
     /// Returns the stored form of a poll, and the part of the poll that only the server sees.
     ///
     /// - Parameters:
-    ///   - path: the poll's place in the request.
-    ///   - id: the id for a new poll. An edit that keeps the poll keeps its id.
-    ///   - old: the message that is edited.
+    ///   - path: the path of the poll in the request, for errors.
+    ///   - id: the id for a new poll. If an edit keeps the poll, the poll keeps its id instead.
+    ///   - old: the message that is edited; nil for a new message.
     /// - Throws: `proto.payload`, `error.message.invalid`.
     static func poll(
         _ asked: NewAttach,
@@ -82,8 +82,8 @@ enum PollRules {
         return attach
     }
 
-    /// Returns the largest encoding of a poll: every answer shows the maximum number of votes,
-    /// including the reader's own, and every number has its longest encoding.
+    /// Returns a poll with the largest possible encoding. Every answer shows the maximum number of
+    /// votes and the reader's own vote. Every number has its longest encoding.
     static func fullest(_ poll: Attach, limits: Limits) -> Attach {
         let vote = PollVote(userID: UserID(.max), timestamp: .max)
         var poll = poll
@@ -104,8 +104,8 @@ enum PollRules {
         return poll
     }
 
-    /// Returns the message as a forward carries it: its poll is closed and does not reveal the
-    /// voters.
+    /// Returns the message in the form that a forward contains. Its poll is closed and does not
+    /// reveal the voters.
     ///
     /// - Throws: `not.allowed` for a poll that may not be forwarded.
     static func copy(of record: MessageRecord) throws -> MessageRecord {

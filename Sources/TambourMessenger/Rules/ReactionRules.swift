@@ -13,7 +13,7 @@ enum ReactionRules {
         }
     }
 
-    /// Returns the counters after a member replaces the reaction `old` with `new`; nil means no
+    /// Returns the counters after a member has replaced the reaction `old` with `new`. nil means no
     /// reaction.
     static func counters(
         _ counters: ReactionInfo,
@@ -41,7 +41,7 @@ enum ReactionRules {
         )
     }
 
-    /// The reaction settings of a chat in which nobody has changed them.
+    /// Returns the reaction settings of a chat whose settings nobody has changed.
     static func standard(of chat: ChatID, _ limits: Limits) -> ChatReactionsSettings {
         ChatReactionsSettings(
             chatID: chat,

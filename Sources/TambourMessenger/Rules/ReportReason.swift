@@ -11,10 +11,10 @@ enum ReportReason: Int64, CaseIterable {
     case impersonation
     case other
 
-    /// The version of the English list. The Russian list has the next number, so each change
-    /// increases the version by 2.
+    /// The version of the English list. The version of the Russian list is one higher. When a list
+    /// changes, increase this number by 2.
     static let version: Int64 = 1
-    /// The clients' numbers for the kinds of reported subjects.
+    /// The numbers that clients use for the kinds of reported subjects.
     static let kinds: ClosedRange<Int64> = 1...8
 
     func title(in language: RequestError.Language) -> String {

@@ -7,8 +7,8 @@ enum SettingRules {
     static let none = AnyValue(NameMap<AnyValue>([]))
 
     /// The default values that clients assume for settings that were never set. The server sends
-    /// them, because some clients treat an absent setting differently: they show notifications
-    /// without text, or hide the account.
+    /// these values, because some clients treat an absent setting differently. For example, they
+    /// show notifications without text, or hide the account.
     private static let defaults: [(Text, AnyValue)] = {
         func all(_ names: [String], _ value: AnyValue) -> [(Text, AnyValue)] {
             names.map { (Text($0), value) }
@@ -34,8 +34,8 @@ enum SettingRules {
             + all(["FAMILY_PROTECTION"], AnyValue(Text("OFF")))
     }()
 
-    /// Returns the settings as sent to clients: the stored settings, and defaults for all other
-    /// settings.
+    /// Returns the settings in the form that clients receive: the stored settings, and defaults for
+    /// all other settings.
     static func shown(_ settings: NameMap<AnyValue>) -> NameMap<AnyValue> {
         let set = Set(settings.pairs.map(\.0))
         return NameMap(settings.pairs + defaults.filter { !set.contains($0.0) })
@@ -68,8 +68,8 @@ enum SettingRules {
             }
             settings[name] = value.isNil ? nil : value
         }
-        // Users who exceeded the limit before it was lowered may change and remove settings, but
-        // not add new ones.
+        // A user may have more settings than the limit, if the limit was lowered. Such a user may
+        // change and remove settings, but not add new ones.
         guard settings.count <= max(limits.maxSettings, known.count) else {
             throw RequestError.protoPayload(
                 "\(path): \(settings.count) settings, limit \(limits.maxSettings)"
@@ -79,7 +79,7 @@ enum SettingRules {
         return NameMap(names.compactMap { name in settings[name].map { (name, $0) } })
     }
 
-    /// Returns the size of a user's own settings in bytes, as `maxSettingsBytes` counts it.
+    /// Returns the size of a user's own settings in bytes. `maxSettingsBytes` limits this size.
     static func size(of settings: NameMap<AnyValue>) -> Int {
         settings.pairs.reduce(0) { $0 + $1.0.bytes.count + $1.1.bytes.count }
     }
@@ -117,7 +117,7 @@ enum SettingRules {
 
     /// Returns the days of inactivity after which the account is erased; 0 for never.
     ///
-    /// - Throws: `proto.payload` for anything but a number from 1 to 999 followed by D, M or Y.
+    /// - Throws: `proto.payload` unless the value is a number from 1 to 999 followed by D, M or Y.
     static func inactiveDays(_ settings: NameMap<AnyValue>, at path: String) throws -> Int {
         guard let value = settings["INACTIVE_TTL"] else { return 0 }
         let text = value.text.map { "\($0)" } ?? ""

@@ -1,10 +1,10 @@
 import TambourProtocol
 
-/// Cuts lists of changes to size. A list is never cut within a commit.
+/// Shortens lists of changes. A shortened list never contains only a part of a commit.
 ///
 /// Lists begin with the newest change. Each change has its commit time.
 enum Commits {
-    /// Returns the oldest changes that fit `bytes`, and the commit time up to which they are
+    /// Returns the oldest changes that fit `bytes`, and the commit time up to which the result is
     /// complete.
     static func oldest<Item>(
         _ changed: [(item: Item, changed: Int64)],
@@ -19,12 +19,13 @@ enum Commits {
         guard let cut = firstLeftOut?.changed else { return (changed.map(\.item), .max) }
         let before = changed.filter { $0.changed < cut }
         guard before.isEmpty else { return (before.map(\.item), cut - 1) }
-        // A single commit exceeds the limit, but it is not split.
+        // The oldest commit alone exceeds the limit. Return it anyway, because a commit is never
+        // split.
         return (changed.filter { $0.changed == cut }.map(\.item), cut)
     }
 
-    /// Returns the newest changes, at most `count` of them and within `bytes`, and the commit time
-    /// up to which changes are omitted; 0 when no change is omitted.
+    /// Returns the newest changes, at most `count` of them and at most `bytes` long. Also returns
+    /// the commit time up to which changes are omitted; 0 when no change is omitted.
     static func newest<Item>(
         _ changed: [(item: Item, changed: Int64)],
         count: Int,

@@ -2,12 +2,12 @@ import TambourProtocol
 import TambourStore
 
 extension LoginSync {
-    /// Returns contacts as sent to clients: in full while they fit `room` bytes, then without
-    /// names.
+    /// Returns contacts in the form that clients receive. Contacts are complete while they fit
+    /// `room` bytes. The others have no names.
     ///
-    /// A page never splits the contacts of one commit. With all names they may exceed the reply, so
-    /// some go without. A client that receives a contact without names requests it with
-    /// CONTACT_INFO.
+    /// A page never splits the contacts of one commit. With all their names, these contacts may
+    /// exceed the reply, so some of them are sent without names. The client then requests such a
+    /// contact with CONTACT_INFO.
     func users(_ contacts: [Contact], room: Int) -> [User] {
         var room = room - contacts.count * Contact.bareSize
         return contacts.map { contact in

@@ -2,7 +2,7 @@ import TambourProtocol
 import TambourStore
 
 extension LoginSync {
-    /// Returns drafts as sent to clients; nil without drafts.
+    /// Returns drafts in the form that clients receive; nil if there are no drafts.
     ///
     /// - Parameter since: the recipient's cursor; nil for a recipient without a cursor.
     func drafts(_ records: [DraftRecord], of caller: Caller, since: Int64?) -> Drafts? {
@@ -26,8 +26,8 @@ extension LoginSync {
                     continue
                 }
                 chatID = .dialog(caller.userID, partner)
-                // A client whose cursor predates the dialog has stored the draft under the user's
-                // id.
+                // If the client's cursor is older than the dialog, the client has stored the draft
+                // under the partner's id. Discard that draft.
                 if partner != caller.userID, let since, record.dialogCreated > since {
                     discardedOfUsers.append((partner, record.ct))
                 }

@@ -1,25 +1,26 @@
 import TambourProtocol
 
-/// The room left in a LOGIN reply, and the ranges that the reply omits.
+/// The room that is left in a LOGIN reply, and the ranges of changes that the reply omits.
 struct LoginRoom {
-    /// The bytes that are left.
+    /// The number of bytes that are left.
     var bytes: Int
-    /// The client's next cursor. Up to it, the reply is complete except for the ranges in `more`.
+    /// The client's next cursor. The reply is complete up to this time, except for the ranges in
+    /// `more`.
     var time: Int64
     /// Whether the client reads `more`.
     let asksForMore: Bool
     var more: [SyncRange] = []
 
     /// Takes the changes that fit a part of the room. Clients that read `more` get the newest
-    /// changes. Other clients get the oldest changes, and their cursor stays below the omitted
+    /// changes. Other clients get the oldest changes, and their next cursor is before the omitted
     /// changes.
     ///
     /// - Parameters:
     ///   - changed: the newest change first, each with its commit time.
-    ///   - mark: the cursor that precedes all changes; nil for a full list. From a full list every
-    ///     client gets the oldest entries, and `more` gets no range.
-    ///   - part: the divisor of the room: 2 for half of the room, 4 for a quarter. The changes of a
-    ///     single commit may take more, because a commit is not split.
+    ///   - mark: the cursor, which is before all changes; nil for a full list. For a full list,
+    ///     every client gets the oldest entries, and `more` gets no range.
+    ///   - part: the divisor of the room. 2 means half of the room, 4 a quarter. The changes of a
+    ///     single commit may take more room, because a commit is not split.
     mutating func take<Item>(
         _ kind: SyncKind,
         _ changed: [(item: Item, changed: Int64)],
@@ -41,12 +42,12 @@ struct LoginRoom {
         return taken
     }
 
-    /// Takes the newest changes that fit, in whole commits, for a client that reads `more`. Takes
-    /// nothing if the newest commit does not fit.
+    /// Takes the newest changes that fit, for a client that reads `more`. Takes only whole commits,
+    /// and nothing if the newest commit does not fit.
     ///
     /// - Parameters:
     ///   - changed: the newest change first, each with its commit time.
-    ///   - mark: the cursor that precedes all changes; 0 for a full list.
+    ///   - mark: the cursor, which is before all changes; 0 for a full list.
     mutating func takeNewest<Item>(
         _ kind: SyncKind,
         _ changed: [(item: Item, changed: Int64)],

@@ -11,7 +11,7 @@ struct LoginSync: Sendable {
     /// The result of a login.
     struct Result {
         let reply: LoginReply
-        /// The dialog partners whose presence the session now follows. The session ends the
+        /// The dialog partners whose presence the session now follows. The session later ends this
         /// subscription with `unwatch`.
         let partners: [UserID]
         /// The caller's account.
@@ -21,23 +21,28 @@ struct LoginSync: Sendable {
     /// Answers `LOGIN` (19).
     ///
     /// A cursor that is absent, 0, negative, or older than the restore of a backup requests the
-    /// full list. A cursor beyond `time` counts as `time`. If a chat delta does not fit the reply,
-    /// the reply contains the newest chats instead, and a marker from which CHATS_LIST pages the
-    /// other chats. If contacts, drafts or left chats exceed their part of the reply, clients with
-    /// `sync-more` receive the newest changes, and the range of the older ones in `more`. Other
-    /// clients receive the oldest changes; `time` then stays below the omitted changes, so the next
-    /// login includes them. A long delta is read in steps; the last step may read newer data than
-    /// the first.
+    /// full list. A cursor beyond `time` counts as `time`.
     ///
-    /// - Parameter time: the safe time, read before the first snapshot opened. It becomes the
-    ///   client's next cursor.
+    /// If the delta of the chats does not fit the reply, the reply contains the newest chats
+    /// instead. It then also contains a marker, with which CHATS_LIST returns the other chats.
+    ///
+    /// If contacts, drafts or left chats exceed their part of the reply, only some changes are
+    /// sent. Clients with `sync-more` receive the newest changes, and `more` contains the range of
+    /// the older ones. Other clients receive the oldest changes. Their next cursor is before the
+    /// omitted changes, so the next login includes these.
+    ///
+    /// A long delta is read in steps. The last step may read newer data than the first.
+    ///
+    /// - Parameter time: the safe time, which was read before the first snapshot opened. It becomes
+    ///   the client's next cursor.
     func login(
         _ request: LoginRequest,
         from requester: Requester,
         time: Int64,
         in snapshot: ReadTransaction
     ) throws -> Progress<ReadTransaction, Result> {
-        // A client with `sync-more` gets only the newest part of a long delta.
+        // Only the other clients need steps. A client with `sync-more` gets only the newest part of
+        // a long delta.
         guard let mark = mark(request.chatsSync, time),
             !requester.capabilities.contains(.syncMore)
         else {
@@ -58,7 +63,7 @@ struct LoginSync: Sendable {
             if let view {
                 state.delta.append(try snapshot.chat(view))
             } else {
-                // The last step finds the chat among the caller's left chats.
+                // The caller has left the chat. The last step finds it among the left chats.
                 state.delta.appendLeft()
             }
             return state.delta.fits
@@ -83,8 +88,8 @@ struct LoginSync: Sendable {
         let chatsMark = mark(request.chatsSync, time)
         let contactsMark = mark(request.contactsSync, time)
         let draftsMark = mark(request.draftsSync, time)
-        // After a long time without a commit, `time` is behind the wall clock, and `recent`
-        // includes more partners.
+        // If there was no commit for a long time, `time` is behind the wall clock. Then `recent`
+        // includes the partners of a longer period.
         let recent = try snapshot.recentPartners(
             of: caller.userID,
             since: time - Int64(limits.presenceDays) * 86_400_000,
@@ -98,10 +103,10 @@ struct LoginSync: Sendable {
         )
         let config = try config(account, requester, unlessKnown: request.configHash, snapshot)
         room.bytes -= config?.settingsSize ?? 0
-        // A contact that no login ever sends would be missing or stale for ever. A client that
-        // receives a full chat list gets the partners of the sent chats. Two kinds of clients get
-        // all partners: clients that already hold their chats, and clients that must forget
-        // contacts missing from the reply.
+        // A client that receives a full chat list gets the partners of the sent chats. Two kinds of
+        // clients get all partners, because they would otherwise never get some contacts. These are
+        // clients that already have their chats, and clients that must forget all contacts that are
+        // not in the reply.
         let forgets = restored.contains(request.contactsSync ?? 0, at: time)
         let changedContacts =
             if let contactsMark {
@@ -141,13 +146,14 @@ struct LoginSync: Sendable {
             let known = Set(contacts.map(\.account.id))
             for partner in try partners(in: chats, of: caller, but: known, snapshot) {
                 room.bytes -= partner.wireSizeEstimate
-                // The client requests the other partners with CONTACT_INFO when it shows them.
+                // Omit the other partners. The client requests them with CONTACT_INFO when it shows
+                // them.
                 if room.bytes < 0 { break }
                 users.append(partner.user(showingRemoval: true))
             }
         }
-        // Subscribe to presence before reading it, so that a change in between is pushed after the
-        // reply.
+        // Subscribe to the presence before reading it. A change after the read is then pushed after
+        // the reply.
         presence.watch(recent.map(\.id), by: caller.userID)
         let reply = LoginReply(
             profile: try snapshot.profile(of: account),
@@ -164,14 +170,16 @@ struct LoginSync: Sendable {
         return Result(reply: reply, partners: recent.map(\.id), account: account)
     }
 
-    /// Answers `LOGIN2` (8): returns the second part of a login, for clients that request it.
+    /// Answers `LOGIN2` (8): returns the second part of a login. Only some clients request it.
     ///
-    /// The value -1 of `contactsSync` requests no contacts, 0 all contacts, and a time the contacts
-    /// that changed after it. The reply has no cursor. If not all contacts fit, clients with
-    /// `sync-more` receive the newest changes and, in `more`, the range of the older ones; other
-    /// clients receive the contacts with the oldest changes without names. If there are several
-    /// thousand contacts, these other clients do not receive the oldest changes; LOGIN sends all
-    /// contacts in parts.
+    /// If `contactsSync` is -1, the reply contains no contacts. If it is 0, the reply contains all
+    /// contacts. If it is a time, the reply contains the contacts that changed after this time. The
+    /// reply has no cursor.
+    ///
+    /// If not all contacts fit, clients with `sync-more` receive the newest changes, and `more`
+    /// contains the range of the older ones. Other clients receive the contacts with older changes
+    /// without names. If there are several thousand contacts, these clients do not receive the
+    /// oldest changes. They can get all contacts in parts with LOGIN.
     func login2(
         _ request: Login2Request,
         from requester: Requester,
@@ -189,7 +197,8 @@ struct LoginSync: Sendable {
             asksForMore: requester.capabilities.contains(.syncMore)
         )
         let asked = request.contactsSync ?? 0
-        // LOGIN2 has no cursor, so the latest valid cursor of its clients is unknown.
+        // LOGIN2 sends no cursor, so the server does not know the latest valid cursor. Pass `.max`
+        // as the safe time.
         let since = restored.contains(asked, at: .max) ? 0 : asked
         if since >= 0 {
             let changed =
@@ -197,7 +206,7 @@ struct LoginSync: Sendable {
                 ? try snapshot.changedContacts(of: caller.userID, since: since)
                 : try snapshot.contacts(of: caller.userID, withPartners: true)
             if room.asksForMore {
-                // The reply contains the contacts twice.
+                // Count each contact twice, because the reply contains the contacts twice.
                 contacts = room.takeNewest(
                     .contacts,
                     changed.map { ($0, $0.changed) },
@@ -219,9 +228,9 @@ struct LoginSync: Sendable {
         )
     }
 
-    /// - Returns: the config with all settings, if they fit half of a reply. Settings within
-    ///   `maxSettingsBytes` always fit. Accounts older than this limit may exceed it; their config
-    ///   omits the settings of some chats.
+    /// - Returns: the config with all settings that fit half of a reply. Settings within
+    ///   `maxSettingsBytes` always fit. An account may exceed this limit if it is older than the
+    ///   limit. The config then omits the settings of some chats.
     private func config(
         _ account: Account,
         _ requester: Requester,
@@ -248,14 +257,14 @@ struct LoginSync: Sendable {
         return config
     }
 
-    /// Returns nil for a cursor that requests the full list.
+    /// Returns a valid cursor; nil if the client's cursor requests the full list.
     private func mark(_ asked: Int64?, _ time: Int64) -> Int64? {
         guard let asked, asked > 0, !restored.contains(asked, at: time) else { return nil }
         return min(asked, time)
     }
 
-    /// Returns the kinds that the reply contains in full although the client requested a delta; nil
-    /// when there are no such kinds.
+    /// Returns the kinds for which the reply contains the full list, although the client requested
+    /// a delta. Returns nil when there are no such kinds.
     private func resync(_ request: LoginRequest, _ time: Int64) -> [SyncKind]? {
         let marks: [(SyncKind, Int64?)] = [
             (.chats, request.chatsSync), (.contacts, request.contactsSync),
@@ -265,7 +274,8 @@ struct LoginSync: Sendable {
         return kinds.isEmpty ? nil : kinds
     }
 
-    /// Returns the chats of a LOGIN, and the marker for CHATS_LIST when the chats are not a delta.
+    /// Returns the chats of a LOGIN. If they are not a delta, also returns the marker for
+    /// CHATS_LIST.
     private func chats(
         of caller: Caller,
         since mark: Int64?,
@@ -288,8 +298,7 @@ struct LoginSync: Sendable {
         }
         var gone: [Chat] = []
         if let mark {
-            // A full list cannot show that a chat was left, so the reply also contains tombstones
-            // of left chats.
+            // Add tombstones of left chats, because a full list cannot show that a chat was left.
             let left = try snapshot.leftChats(of: caller.userID, since: mark)
             let changed = left.map { ($0.chat, $0.changed) }
             gone = room.take(.chats, changed, since: mark, part: 2) { $0.wireSizeEstimate }
@@ -321,7 +330,7 @@ struct LoginSync: Sendable {
     }
 }
 
-/// The changed chats of a LOGIN, kept as long as they fit the reply.
+/// The changed chats of a LOGIN. Keeps chats only while they fit the reply.
 private struct Delta {
     let room: Int
     private(set) var bytes = 0
@@ -338,13 +347,14 @@ private struct Delta {
         if fits { chats.append(chat) }
     }
 
-    /// Counts the size of a chat that the caller left between two steps. Otherwise a delta could
-    /// seem to fit although the lookup stopped at its limit.
+    /// Counts the size of a chat that the caller left between two steps. The lookup of chats has a
+    /// limit. If left chats did not count, a delta could seem to fit although the lookup stopped at
+    /// this limit.
     mutating func appendLeft() { bytes += Chat.bareSize }
 }
 
 extension LoginConfig {
-    /// An upper bound for the wire size in bytes of the user's settings and chat settings.
+    /// An upper bound for the wire size of the user's settings and chat settings, in bytes.
     fileprivate var settingsSize: Int {
         (user?.bytes.count ?? 0)
             + (chats?.pairs.reduce(0) { $0 + $1.1.bytes.count + 14 } ?? 0)

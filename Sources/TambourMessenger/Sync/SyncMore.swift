@@ -66,16 +66,16 @@ extension LoginSync {
         return reply
     }
 
-    /// Returns the number of entries in the reply to a request for `asked` entries.
+    /// Returns the number of entries for a request that asks for `asked` entries.
     func count(_ asked: Int64?) -> Int {
         Int(clamping: min(max(1, asked ?? Int64(limits.chatsPageSize)), Int64(limits.maxChatsPage)))
     }
 
-    /// Returns about `count` chats that changed or were left after `since` and up to `end`, the
-    /// newest change first, in at most `bytes`.
+    /// Returns about `count` chats that changed, or that the caller left, after `since` and up to
+    /// `end`. The chats have at most `bytes` in total, and the newest change comes first.
     ///
-    /// - Returns: the chats, and the commit time up to which changes are omitted (0 for no
-    ///   omission). Nil when a single commit exceeds `bytes`.
+    /// - Returns: the chats, and the commit time up to which changes are omitted (0 if none are
+    ///   omitted). Nil when a single commit exceeds `bytes`.
     func newestChats(
         of caller: Caller,
         since: Int64,
@@ -93,7 +93,7 @@ extension LoginSync {
             try snapshot.leftChats(of: user, since: since, upTo: end, limit: limit)
                 .map { (.left($0.chat), $0.changed) }
         }
-        // At least one of the two lists is incomplete up to this time.
+        // Up to this time, at least one of the two lists is incomplete. Use only later changes.
         let unknown = max(views.rest, left.rest)
         let known = (views.items + left.items).filter { $0.changed > unknown }
             .sorted { $0.changed > $1.changed }
@@ -101,8 +101,8 @@ extension LoginSync {
         let few = Commits.newest(clocks, count: count, bytes: .max) { _ in 0 }
         var chats: [(item: Chat, changed: Int64)] = []
         let pageEnd = snapshot.pageEnd
-        // The commit time of the newest change that is left out because the page ends early;
-        // otherwise 0. A page never ends within a commit.
+        // The commit time of the newest change that is omitted because the page ends early. 0 if
+        // the page does not end early. A page never ends within a commit.
         var unread: Int64 = 0
         for (item, changed) in few.items {
             if snapshot.rowsRead >= pageEnd, let last = chats.last, last.changed != changed {
@@ -121,8 +121,9 @@ extension LoginSync {
 
     /// Reads about `count` changes after `since` and up to `end`, in whole commits.
     ///
-    /// - Parameter read: returns the changes after one commit time and up to another. It returns
-    ///   the newest changes of small chats up to a limit, and all changes of big chats.
+    /// - Parameter read: returns the changes after one commit time and up to another. The limit
+    ///   applies only to changes of small chats, and `read` returns the newest of them. It returns
+    ///   all changes of big chats.
     private func wholeCommits(
         _ since: Int64,
         _ end: Int64,

@@ -1,13 +1,14 @@
 /// A layer between a connection's socket and its delegate, such as TLS or WebSocket framing.
 ///
-/// A layer converts bytes and uses no socket, clock or queue. It is called only on the lane of its
-/// connection. A connection without layers has no extra cost.
+/// A layer only converts bytes. It does not use a socket, a clock or a queue. The lane of the
+/// connection is its only caller. A connection without layers has no extra cost.
 package protocol ConnectionLayer: AnyObject {
     /// Whether an incomplete record waits inside the layer.
     var hasPartialInput: Bool { get }
 
     /// Whether the layer is in the middle of an expensive opening, such as a TLS handshake. The
-    /// lane limits the opening steps of a round. A layer that opens cheaply returns false.
+    /// lane limits the number of opening steps in a round. If opening is cheap, the layer returns
+    /// false.
     var isOpening: Bool { get }
 
     /// Appends the first bytes for the peer. Called once, before all other methods.
@@ -18,9 +19,10 @@ package protocol ConnectionLayer: AnyObject {
     /// The layer keeps the bytes of an incomplete record, up to a limit.
     /// - Parameters:
     ///   - bytes: valid only during the call.
-    ///   - input: receives the converted bytes for the delegate. A layer that inflates limits their
-    ///     number.
-    ///   - answer: receives the bytes to send to the peer in response, even when the call throws.
+    ///   - input: receives the converted bytes for the delegate. If the layer decompresses bytes,
+    ///     it must limit their number.
+    ///   - answer: receives the bytes that the layer sends to the peer in response. They are sent
+    ///     even when the call throws.
     /// - Returns: whether the peer has ended its side of the stream in the layer's protocol.
     func received(
         _ bytes: UnsafeRawBufferPointer,
@@ -28,12 +30,12 @@ package protocol ConnectionLayer: AnyObject {
         answering answer: inout [UInt8]
     ) throws(LayerError) -> Bool
 
-    /// Encloses bytes that the delegate has written. A layer that is still opening keeps them for
-    /// later.
+    /// Encloses bytes that the delegate has written. If the layer is still opening, it keeps them
+    /// for later.
     func enclose(_ bytes: UnsafeRawBufferPointer, into output: inout [UInt8])
 
-    /// Appends the bytes that end the server's side of the stream. The layer encloses no bytes
-    /// afterwards.
+    /// Appends the bytes that end the server's side of the stream. After this call, the layer
+    /// encloses no more bytes.
     func close(into output: inout [UInt8])
 }
 
@@ -41,8 +43,8 @@ extension ConnectionLayer {
     package var isOpening: Bool { false }
 }
 
-/// Creates the layers of one accepted connection, beginning at the socket. Called on the queues of
-/// listeners.
+/// Creates the layers of one accepted connection, beginning at the socket. Listeners call it on
+/// their queues.
 package typealias LayerFactory = @Sendable () -> sending [any ConnectionLayer]
 
 /// The failure of a layer. The text is for the log.

@@ -66,7 +66,7 @@ final class LayerStack {
         }
     }
 
-    /// Encloses bytes of the layer at `index` in all layers below it.
+    /// Encloses bytes from the layer at `index` in all layers below this layer.
     private func enclose(_ bytes: [UInt8], below index: Int, into output: inout [UInt8]) {
         if bytes.isEmpty { return }
         var bytes = bytes

@@ -40,7 +40,7 @@ extension EntityID {
         return number
     }
 
-    /// Decodes an integer or a text like `"#l7"`; nil for anything else.
+    /// Decodes an integer, or a text such as `"#l7"`. Returns nil for anything else.
     fileprivate init?(_ value: AnyValue) {
         if let text = value.text {
             guard let id = EntityID(text.description), id.isLocal else { return nil }
@@ -201,7 +201,7 @@ extension ObjectResult {
 }
 
 extension EntityResult.ConflictKind {
-    /// Nil for a conflict that this build does not know.
+    /// Converts a conflict from the wire. Returns nil for a conflict that this build does not know.
     fileprivate init?(_ conflict: ObjectConflict) {
         switch conflict {
         case .updateUpdate: self = .updateUpdate

@@ -1,4 +1,4 @@
-/// The type of an entity, by its name in the specification: `"note"`.
+/// The type of an entity. It is a name from the specification, such as `"note"`.
 public struct EntityType: Hashable, Sendable {
     public let rawValue: String
 
@@ -8,24 +8,24 @@ public struct EntityType: Hashable, Sendable {
 }
 
 /// A record that devices edit offline, such as a note or a preference. The server and the clients
-/// use this type; on the wire it is an `ObjectCopy`.
+/// use this type. On the wire, an entity is an `ObjectCopy`.
 public struct Entity: Hashable, Sendable {
     public var id: EntityID
     public var type: EntityType
     /// Nil for the top-level type.
     public var parent: EntityID?
-    /// 1 after creation; each accepted change increases it. Compare-and-set compares it with the
-    /// change's base.
+    /// The version. It is 1 after creation, and each accepted change increases it. Compare-and-set
+    /// compares the version with the base of a change.
     public var version: Int64
-    /// Unix milliseconds, by the server's clock. Last-writer-wins compares it; it is never a
-    /// cursor.
+    /// The time of the last change, in Unix milliseconds by the server's clock. Last-writer-wins
+    /// compares these times. They are never cursors.
     public var modified: Int64
-    /// The `opID` of the creation. The device that sent it recognizes the entity by this id, even
-    /// if the reply is lost.
+    /// The `opID` of the operation that created the entity. The device that sent this operation
+    /// recognizes the entity by the `opID`, even if the reply is lost.
     public var createdBy: Int64?
-    /// Whether this is a tombstone; its fields are empty.
+    /// Whether this is a tombstone. The fields of a tombstone are empty.
     public var isDeleted: Bool
-    /// No field is `null`; lists and maps in a field may contain `null`.
+    /// The fields. No field is `null`, but lists and maps in a field may contain `null`.
     public var fields: [String: FieldValue]
 
     public init(

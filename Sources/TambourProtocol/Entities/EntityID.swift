@@ -1,5 +1,5 @@
-/// Identifies an entity: by the server's number or, before the server assigns a number, by the
-/// device's own number.
+/// Identifies an entity by a number from the server. Before the server has assigned a number, a
+/// number from the device identifies the entity.
 ///
 /// On the wire a server id is an integer, and a local id is a text such as `"#l7"`. A local id is
 /// valid only within one `OBJ_PUSH` request of one device, like the creation ids of JMAP (RFC 8620,
@@ -15,7 +15,7 @@ extension EntityID {
     }
 }
 
-/// Orders ids by age; server ids precede local ids.
+/// Orders ids by age. Server ids come before local ids.
 extension EntityID: Comparable {
     public static func < (lhs: EntityID, rhs: EntityID) -> Bool {
         switch (lhs, rhs) {

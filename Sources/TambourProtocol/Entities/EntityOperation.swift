@@ -1,5 +1,5 @@
-/// The effect of a change on its entity. Its raw value is its phase: a push executes all changes of
-/// a phase before those of the next.
+/// The kind of a change to an entity. The raw value is the phase of the change. A push executes all
+/// changes of one phase before it begins the next phase.
 public enum EntityChangeKind: Int, Hashable, Sendable {
     case delete
     case create
@@ -8,19 +8,21 @@ public enum EntityChangeKind: Int, Hashable, Sendable {
 
 /// One element of `OBJ_PUSH`.
 package struct EntityOperation: Hashable, Sendable {
-    /// The idempotency key of this content: a retry receives the first result.
+    /// The idempotency key of the operation. A retry with the same key and content receives the
+    /// first result.
     package var opID: Int64
     package var kind: EntityChangeKind
-    /// For a creation: the device's own id, which later operations of the batch may reference.
+    /// The id of the entity. For a creation, it is a local id of the device, which later operations
+    /// of the batch may use.
     package var id: EntityID
     package var type: EntityType
     package var parent: EntityID?
-    /// The version the user saw when making the change; 0 for a creation.
+    /// The version that the user saw when making the change; 0 for a creation.
     package var base: Int64
-    /// Unix milliseconds by the device's clock.
+    /// The time of the change, in Unix milliseconds by the device's clock.
     package var modified: Int64
-    /// All fields of a creation, the changed fields of an update (`null` removes a field), or no
-    /// fields for a deletion.
+    /// For a creation, all fields. For an update, only the changed fields, where `null` removes a
+    /// field. For a deletion, no fields.
     package var fields: [String: FieldValue]
 
     package init(

@@ -1,17 +1,18 @@
-/// The types of entities and the rules of each.
+/// The types of entities, and the rules of each type.
 ///
 /// The types form a tree. `protocol-spec/entities.yaml` defines them.
 package struct EntitySchema: Sendable {
-    /// The handling of a change whose base is not the server's current version.
+    /// The rule for a change whose base is not the server's current version.
     package enum Policy: Hashable, Sendable {
-        /// Compare-and-set: the change is not applied, and the user chooses a version.
+        /// Compare-and-set. The change is not applied, and the user chooses a version.
         case cas
         /// Last-writer-wins, by `modified`.
         case lww
-        /// Applies the fields that changed only here; fields that changed on both sides follow
-        /// `contested`.
+        /// Applies the fields that only this change has changed. `contested` is the rule for fields
+        /// that have changed on both sides.
         case merge(contested: Contest)
-        /// A series: elements are added and never changed; they are deleted only with their parent.
+        /// A series. Elements are added and never changed. They are deleted only together with
+        /// their parent.
         case append
 
         /// The rule for two concurrent changes.
@@ -29,9 +30,9 @@ package struct EntitySchema: Sendable {
         case lww
     }
 
-    /// The handling of an update to a deleted entity.
+    /// The rule for an update of a deleted entity.
     package enum Deletion: Hashable, Sendable {
-        /// A conflict: the entity stays deleted, and the user may create it again.
+        /// The update is a conflict. The entity stays deleted, and the user may create it again.
         case deleteWins
         /// The update restores the entity.
         case updateWins
@@ -54,15 +55,15 @@ package struct EntitySchema: Sendable {
         package var policy: Policy
         package var deletion: Deletion
         package var fields: [String: FieldKind]
-        /// The fields that identify an entity among its parent's live children; they never change.
-        /// Empty if there is no natural key.
+        /// The fields of the natural key, which identifies an entity among its parent's live
+        /// children. They never change. Empty if there is no natural key.
         package var naturalKey: [String]
-        /// For a series: the field by which ranges select elements.
+        /// The field by which ranges select elements of a series. It is nil for other types.
         package var position: String?
-        /// The maximum size of an entity's fields in bytes, encoded as MessagePack.
+        /// The maximum size of an entity's fields in MessagePack, in bytes.
         package var maxBytes: Int
-        /// Whether deleting the parent deletes these entities; if not, a parent that has such a
-        /// child cannot be deleted.
+        /// Whether the deletion of a parent also deletes its children of this type. If false, a
+        /// parent with such a child cannot be deleted.
         package var cascades: Bool
 
         package init(
@@ -90,8 +91,8 @@ package struct EntitySchema: Sendable {
 
     /// The maximum number of operations in one `OBJ_PUSH`.
     package let maxOperations: Int
-    /// The maximum total size of the operations' fields in bytes, so that an `OBJ_PUSH` fits a
-    /// frame.
+    /// The maximum total size of the fields of all operations, in bytes. It ensures that an
+    /// `OBJ_PUSH` fits a frame.
     package let maxPushBytes: Int
     private let kinds: [EntityType: Kind]
     private let depths: [EntityType: Int]
@@ -138,7 +139,8 @@ package struct EntitySchema: Sendable {
             .sorted { $0.type.rawValue < $1.type.rawValue }
     }
 
-    /// The types whose entities prevent the deletion of their parent: `cascades` is false.
+    /// The types whose `cascades` is false. A live entity of such a type prevents the deletion of
+    /// its parent.
     package var remaining: [EntityType] { kinds.values.filter { !$0.cascades }.map(\.type) }
 
     /// Returns the number of ancestors of a type; 0 for unknown types.
@@ -146,8 +148,8 @@ package struct EntitySchema: Sendable {
 }
 
 extension EntitySchema.Kind {
-    /// Returns the first reason why these fields cannot be set, or nil. Checks each field on its
-    /// own. `null` is valid for every known field.
+    /// Returns the first reason why these fields cannot be set; nil if there is none. Checks each
+    /// field separately. `null` is valid for every known field.
     package func flaw(in fields: [String: FieldValue]) -> EntityRefusal? {
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
             guard let kind = self.fields[name] else {
@@ -161,7 +163,7 @@ extension EntitySchema.Kind {
         return nil
     }
 
-    /// Returns a refusal if the fields of an entity together exceed `maxBytes`; otherwise nil.
+    /// Returns a refusal if all fields of an entity together exceed `maxBytes`, and nil otherwise.
     package func flaw(inWhole fields: [String: FieldValue]) -> EntityRefusal? {
         guard FieldValue.encodedSize(of: fields) <= maxBytes else {
             return EntityRefusal(.tooLarge, at: "/fields")

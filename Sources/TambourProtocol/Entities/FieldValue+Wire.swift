@@ -1,5 +1,5 @@
-/// The MessagePack form. Maps are written in the order of their keys, so that equal values have
-/// equal bytes.
+/// Converts field values to and from MessagePack. Writes maps in the order of their keys, so that
+/// equal values have equal bytes.
 extension FieldValue: WireValue {
     package static func read(
         from reader: inout MessagePackReader
@@ -76,7 +76,7 @@ extension FieldValue: WireValue {
 }
 
 extension WireMap<Text, AnyValue> {
-    /// The fields as sent on the wire.
+    /// Creates the wire form of the fields.
     package init(_ fields: [String: FieldValue]) {
         self.init(fields.sorted { $0.key < $1.key }.map { (Text($0.key), AnyValue($0.value)) })
     }

@@ -1,7 +1,7 @@
 /// The value of one field of an entity: any value that MessagePack can express.
 ///
-/// When a field itself is `null`, the field is absent: an update with `null` removes the field, and
-/// no stored entity contains it. Inside lists and maps `null` is an ordinary value.
+/// If a field itself is `null`, the field is absent. An update with `null` removes the field, and
+/// stored entities contain no such field. Inside lists and maps, `null` is an ordinary value.
 public enum FieldValue: Sendable {
     case null
     case bool(Bool)
@@ -13,9 +13,9 @@ public enum FieldValue: Sendable {
     case map([String: FieldValue])
 }
 
-/// Values are equal if their bytes are equal. A NaN equals itself; otherwise its field would always
-/// look changed. Two encodings of "é" differ; otherwise an edit from one to the other would be
-/// dropped.
+/// Values are equal if their bytes are equal. A NaN is therefore equal to itself. Otherwise a field
+/// with a NaN would always look changed. The two encodings of "é" are different values. Otherwise
+/// an edit from one to the other would have no effect.
 extension FieldValue: Hashable {
     public static func == (lhs: FieldValue, rhs: FieldValue) -> Bool {
         switch (lhs, rhs) {
@@ -46,8 +46,9 @@ extension FieldValue: Hashable {
 }
 
 extension FieldValue {
-    /// Whether every client can decode the value, even in a reply with two hundred other entities:
-    /// at most 8 levels of lists and maps, 256 values, and names of 512 bytes.
+    /// Whether the value is so small that every client can decode it, even in a reply with two
+    /// hundred other entities. It may have at most 8 levels of lists and maps, 256 values, and
+    /// names of 512 bytes.
     package var isModest: Bool {
         var left = 256
         return isModest(depth: 8, &left)
@@ -69,7 +70,7 @@ extension FieldValue {
         }
     }
 
-    /// The size of the shortest MessagePack form in bytes.
+    /// The size of the value in its shortest MessagePack form, in bytes.
     package var encodedSize: Int {
         switch self {
         case .null, .bool: 1
@@ -112,8 +113,8 @@ extension FieldValue {
 }
 
 extension [String: FieldValue] {
-    /// Returns these fields after applying `patch`: its values replace the old ones, and a `null`
-    /// removes its field.
+    /// Returns these fields after `patch` is applied. The values of `patch` replace old values, and
+    /// a `null` removes its field.
     package func patched(with patch: [String: FieldValue]) -> Self {
         var fields = self
         for (name, value) in patch { fields[name] = value == .null ? nil : value }

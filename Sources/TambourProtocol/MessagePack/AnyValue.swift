@@ -1,12 +1,12 @@
 /// Any MessagePack value, stored as its bytes.
 ///
-/// A value from a client is stored only if every client can decode it, wherever it is sent: see
+/// The server stores a client's value only if every other client can decode it: see
 /// `read(from:maxBytes:)`.
 package struct AnyValue: Hashable, Sendable {
-    /// The MessagePack of one value; its strings are UTF-8.
+    /// The MessagePack of one value. All strings in it are UTF-8.
     package let bytes: Bytes
 
-    /// Takes bytes that must be the MessagePack of one value; does not check them.
+    /// Takes the MessagePack of one value and does not check it.
     package init(unchecked bytes: Bytes) {
         self.bytes = bytes
     }
@@ -20,8 +20,9 @@ package struct AnyValue: Hashable, Sendable {
 }
 
 extension AnyValue: WireValue {
-    /// Skips one value, checks its depth and strings, and keeps its bytes. Used for values sent by
-    /// a server, values checked before they were stored, and values that are never forwarded.
+    /// Skips one value, checks its depth and strings, and keeps its bytes. Used for values from a
+    /// server, for values that were checked before they were stored, and for values that are never
+    /// forwarded.
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         let (_, bytes) = try reader.readKeepingBytes {
             (reader: inout MessagePackReader) throws(PayloadError) in
@@ -30,7 +31,7 @@ extension AnyValue: WireValue {
         return Self(unchecked: bytes)
     }
 
-    /// Reads one value that every client can decode; anything else is an error.
+    /// Reads one value. Throws an error if a client exists that cannot decode the value.
     ///
     /// Keys must be strings and integers must fit `Int64`. Extensions, including timestamps, are
     /// not allowed, and at most `maxAnyDepth` lists and maps may be nested.

@@ -4,11 +4,13 @@
     import Darwin
 #endif
 
-/// A slice of a byte array that keeps the array alive, so parts of a payload are never copied.
+/// A slice of a byte array. It keeps a reference to the array, so parts of a payload need not be
+/// copied.
 package struct Bytes: Hashable, Sendable {
     /// The whole array that contains the range.
     let storage: [UInt8]
-    // 32 bits each: a message holds many of these, and no payload is 4 GiB.
+    // Numbers of 32 bits suffice, because no payload reaches 4 GiB. They save memory, because a
+    // message contains many `Bytes` values.
     private let start: UInt32
     private let length: UInt32
 
@@ -36,7 +38,7 @@ package struct Bytes: Hashable, Sendable {
     /// The range of the bytes in `storage`.
     var range: Range<Int> { Int(start)..<Int(start) + Int(length) }
 
-    /// A copy of the bytes, or the array itself when the range is all of it.
+    /// The bytes as an array: `storage` itself if the range covers all of it, otherwise a copy.
     package var array: [UInt8] {
         count == storage.count ? storage : Array(storage[range])
     }

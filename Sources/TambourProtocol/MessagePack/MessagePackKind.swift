@@ -9,7 +9,7 @@ package enum MessagePackKind: Hashable, Sendable {
     case array
     case map
     case `extension`
-    /// 0xc1, which starts no value.
+    /// The byte 0xc1, which MessagePack never uses.
     case unused
 
     init(firstByte: UInt8) {

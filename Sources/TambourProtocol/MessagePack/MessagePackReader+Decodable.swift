@@ -1,8 +1,8 @@
 extension MessagePackReader {
     /// Skips one value that every client can decode.
     ///
-    /// - Parameter levels: The permitted nesting of lists and maps. `maxAnyDepth` has a maximum, so
-    ///   the recursion stays shallow under any operator setting.
+    /// - Parameter levels: The maximum nesting of lists and maps. The recursion stays shallow,
+    ///   because the operator cannot set `maxAnyDepth` above a fixed maximum.
     /// - Throws: `PayloadError` for extensions, keys that are not strings, integers above `Int64`,
     ///   and deeper nesting.
     mutating func skipDecodable(levels: Int) throws(PayloadError) {

@@ -7,10 +7,11 @@ extension MessagePackReader {
         depth &-= 1
     }
 
-    /// Skips the values in a container. Keeps the open containers in a small array instead of the
-    /// call stack, so each level costs eight bytes under any limit.
+    /// Skips the values in a container. Records the open containers in a small array instead of on
+    /// the call stack, so each level costs only eight bytes.
     private mutating func skipValues(_ count: Int) throws(PayloadError) {
-        // A level takes at least one byte of input, so a large limit does not cause a large array.
+        // Each level takes at least one byte of input, so a short input never needs a large array,
+        // even under a large limit.
         let levels = 1 + min(limits.maxDepth &- depth, end &- position)
         try withUnsafeTemporaryAllocation(of: Int.self, capacity: levels) {
             (outer) throws(PayloadError) in
@@ -37,8 +38,8 @@ extension MessagePackReader {
 
     /// Skips a value, or only the header of a container.
     ///
-    /// Returns the number of values in a container, counting a map entry as two, or -1 for other
-    /// values.
+    /// Returns the number of values in a container; an entry of a map counts as two values. Returns
+    /// -1 for a value that is not a container.
     @inline(__always)
     private mutating func stepInto() throws(PayloadError) -> Int {
         guard position < end else { throw truncated() }

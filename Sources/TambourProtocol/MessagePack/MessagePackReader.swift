@@ -6,9 +6,9 @@
 
 /// A cursor over the MessagePack in a byte array. Checks every read against the end of the array.
 ///
-/// The `Text` and `Bytes` values that it returns are ranges of the array, so it allocates only
-/// arrays of items and `String` values. A reader exists only inside `read(_:limits:_:)`, because
-/// its pointer is valid only there.
+/// The returned `Text` and `Bytes` values are ranges of the array. The reader therefore allocates
+/// memory only for arrays of items and for `String` values. A reader exists only inside
+/// `read(_:limits:_:)`, because its pointer is valid only there.
 ///
 /// The first byte of each type of value, and the data after this byte:
 ///
@@ -22,11 +22,11 @@
 package struct MessagePackReader: ~Copyable {
     /// The key of a map entry. The name is valid only as long as the reader.
     package enum Key {
-        /// A string key: its UTF-8, not validated.
+        /// A string key. Its bytes should be UTF-8, but are not validated.
         case name(UnsafeRawBufferPointer)
         /// An integer key of any width.
         case int(Int64)
-        /// A key of any other type; already skipped.
+        /// A key of any other type. The reader has already skipped it.
         case other
     }
 
@@ -40,12 +40,13 @@ package struct MessagePackReader: ~Copyable {
     var position: Int
     var depth = 0
     var elements = 0
-    /// Whether skipped strings must be UTF-8: true when the caller keeps their bytes.
+    /// Whether skipped strings must be UTF-8: true while the caller keeps the bytes of the skipped
+    /// values.
     var checksSkippedText = false
 
-    /// The maximum number of items that an array reserves memory for before reading them. A short
-    /// header may claim as many items as bytes follow; reserving memory for all would amplify a
-    /// peer's input.
+    /// The maximum number of items for which an array reserves memory before the items are read. A
+    /// header may claim one item for each byte that follows. Memory for all claimed items could be
+    /// many times the size of the input.
     static let reservedItems = 64
 
     private init(_ bytes: Bytes, base: UnsafeRawPointer, limits: Limits) {
@@ -73,8 +74,8 @@ package struct MessagePackReader: ~Copyable {
         }
     }
 
-    /// Reads bytes that were checked when they were stored, possibly under wider limits than the
-    /// current ones.
+    /// Reads stored bytes without limits. The bytes were checked before they were stored, and the
+    /// limits at that time may have been wider.
     package static func readStored<Value>(
         _ bytes: Bytes,
         _ body: (inout MessagePackReader) throws(PayloadError) -> Value
@@ -118,12 +119,12 @@ package struct MessagePackReader: ~Copyable {
         return count
     }
 
-    /// Leaves the map or array entered last.
+    /// Leaves the map or array that was entered last.
     package mutating func endContainer() {
         depth &-= 1
     }
 
-    /// Reads an array item by item; an error in an item contains its index.
+    /// Reads an array item by item. The error for an invalid item contains the index of the item.
     package mutating func readList<Item>(
         maxItems: Int? = nil,
         _ item: (inout MessagePackReader) throws(PayloadError) -> Item
@@ -155,7 +156,7 @@ package struct MessagePackReader: ~Copyable {
         guard duplicates != .kept, items.count > 1 else { return items }
         let compares = items.count <= SeenKeys<Item>.comparedKeys
         var seen = SeenKeys<Item>()
-        // Nil until an item is repeated, which is rare.
+        // The items without repetitions. Nil until a repeated item is found, which is rare.
         var kept: [Item]?
         for (index, item) in items.enumerated() {
             let isRepeated =
@@ -173,8 +174,8 @@ package struct MessagePackReader: ~Copyable {
     }
 
     mutating func enter(_ count: Int, bytesAnElement: Int) throws(PayloadError) {
-        // An item takes at least one byte, so a header that claims more items than bytes follow is
-        // rejected before memory is reserved.
+        // An item takes at least one byte. A header that claims more items than the number of bytes
+        // after it is therefore rejected before memory is reserved.
         guard count &* bytesAnElement <= end &- position else { throw truncated() }
         depth &+= 1
         guard depth <= limits.maxDepth else { throw tooDeep() }
@@ -204,7 +205,7 @@ package struct MessagePackReader: ~Copyable {
         return .other
     }
 
-    /// Returns whether a key equals this name.
+    /// Returns whether the key is this name.
     @inline(__always)
     package func matches(_ key: Key, _ name: StaticString) -> Bool {
         guard case .name(let bytes) = key, bytes.count == name.utf8CodeUnitCount,
@@ -224,7 +225,7 @@ package struct MessagePackReader: ~Copyable {
     /// Whether the next value is nil.
     package var isNil: Bool { position < end && byte(at: position) == 0xC0 }
 
-    /// Skips a nil and returns whether there was one.
+    /// Skips the next value if it is nil, and returns whether it was nil.
     package mutating func readNilIfPresent() -> Bool {
         guard isNil else { return false }
         position &+= 1
@@ -254,7 +255,7 @@ package struct MessagePackReader: ~Copyable {
         return int
     }
 
-    /// Reads an id: an integer of any width or a string of decimal digits, positive or negative.
+    /// Reads an id, which may be negative: an integer of any width, or a string of decimal digits.
     package mutating func readID() throws(PayloadError) -> Int64 {
         guard position < end else { throw truncated() }
         if let int = try intIfPresent() { return int }
@@ -305,7 +306,8 @@ package struct MessagePackReader: ~Copyable {
         )
     }
 
-    /// Reads binary, or a string as bytes, without copying. A maximum of nil means no limit.
+    /// Reads a binary value, or the bytes of a string, without copying them. A maximum of nil means
+    /// no limit.
     package mutating func readBytes(maxBytes: Int? = nil) throws(PayloadError) -> Bytes {
         guard position < end else { throw truncated() }
         let range: Range<Int>
@@ -383,7 +385,7 @@ package struct MessagePackReader: ~Copyable {
         return number
     }
 
-    /// Skips a header and the `length` bytes after it, and returns the range of those bytes.
+    /// Skips a header and the `length` bytes after the header. Returns the range of these bytes.
     @inline(__always)
     private mutating func run(header: Int, length: Int) throws(PayloadError) -> Range<Int> {
         let first = position &+ header
@@ -442,7 +444,8 @@ package struct MessagePackReader: ~Copyable {
             let digit = Int64(byte(at: index)) &- Int64(UInt8(ascii: "0"))
             guard digit >= 0, digit <= 9 else { return nil }
             let (tens, overflow) = number.multipliedReportingOverflow(by: 10)
-            // The magnitude of `Int64.min` exceeds `Int64.max`, so the number is built downwards.
+            // The magnitude of `Int64.min` exceeds `Int64.max`. The number is therefore computed as
+            // a negative number.
             let (sum, overflow2) = tens.subtractingReportingOverflow(digit)
             guard !overflow, !overflow2 else { return nil }
             number = sum
@@ -489,7 +492,7 @@ package struct MessagePackReader: ~Copyable {
         )
     }
 
-    /// Returns the error for a missing value, or a value of another type than `expected`.
+    /// Returns the error for a missing value, or for a value whose type is not `expected`.
     @inline(never)
     private func mismatch(_ expected: StaticString) -> PayloadError {
         guard let kind else { return truncated() }

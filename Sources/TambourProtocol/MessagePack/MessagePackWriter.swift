@@ -9,7 +9,8 @@ package struct MessagePackWriter: ~Copyable {
     private var base: UnsafeMutableRawPointer
     private var capacity: Int
     private var ownsBuffer = true
-    /// The reader's capabilities, all by default. Unsupported values are omitted or replaced.
+    /// The capabilities of the peer that reads the output; by default all. The writer omits or
+    /// replaces values that this peer does not support.
     package var capabilities = Capabilities.all
     /// The number of bytes written.
     package private(set) var count = 0
@@ -20,8 +21,8 @@ package struct MessagePackWriter: ~Copyable {
         base = .allocate(byteCount: self.capacity, alignment: 16)
     }
 
-    /// Creates a writer on the caller's buffer, which must outlive the writer. A writer that grows
-    /// moves to a buffer of its own.
+    /// Creates a writer on the caller's buffer, which must outlive the writer. If this buffer
+    /// becomes full, the writer moves to a buffer of its own.
     init(room: UnsafeMutableRawBufferPointer) {
         guard let base = room.baseAddress else { preconditionFailure("room without an address") }
         self.base = base
@@ -76,7 +77,8 @@ package struct MessagePackWriter: ~Copyable {
 
     // MARK: Scalars
 
-    /// Writes nil. An absent field is omitted instead, because some clients cannot decode nil.
+    /// Writes nil. Do not write nil for an absent field, because some clients cannot decode nil;
+    /// omit the field.
     package mutating func writeNil() {
         put(0xC0)
     }
@@ -120,13 +122,13 @@ package struct MessagePackWriter: ~Copyable {
 
     // MARK: Strings and bytes
 
-    /// Writes the key of a map entry, or any other string known at build time.
+    /// Writes the key of a map entry, or another constant string.
     @inline(__always)
     package mutating func writeKey(_ key: StaticString) {
         putString(UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount))
     }
 
-    /// Writes a number as a string of decimal digits: the key of a map keyed by ids.
+    /// Writes a number as a string of decimal digits. Maps whose keys are ids have such keys.
     package mutating func writeDecimalKey(_ value: Int64) {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
             var first = 20
@@ -161,7 +163,7 @@ package struct MessagePackWriter: ~Copyable {
         string.withUTF8 { putString(UnsafeRawBufferPointer($0)) }
     }
 
-    /// Writes binary.
+    /// Writes a binary value.
     package mutating func writeBytes(_ bytes: Bytes) {
         if bytes.count <= UInt8.max {
             put(0xC4, UInt8(bytes.count))

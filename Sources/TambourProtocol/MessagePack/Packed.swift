@@ -1,4 +1,5 @@
-/// A value stored as its wire MessagePack, so that reading a page of history is a scan and a copy.
+/// A value stored as the MessagePack that is sent to clients. A page of history can therefore be
+/// copied from the store without decoding.
 package struct Packed<Value: WireValue>: Hashable, Sendable {
     /// The MessagePack of one value.
     package let bytes: Bytes
@@ -10,7 +11,8 @@ package struct Packed<Value: WireValue>: Hashable, Sendable {
         bytes = Bytes(writer.finish())
     }
 
-    /// Takes bytes that are already packed, such as those from the store; does not check them.
+    /// Takes bytes that are already packed, for example bytes from the store, and does not check
+    /// them.
     package init(unchecked bytes: Bytes) {
         self.bytes = bytes
     }
@@ -24,8 +26,9 @@ package struct Packed<Value: WireValue>: Hashable, Sendable {
         }
     }
 
-    /// The unpacked value; nil if the bytes, and thus the store, are damaged. Ignores the limits,
-    /// because the bytes were checked under limits that may have been wider.
+    /// The unpacked value; nil if the bytes are damaged, which means that the store is damaged.
+    /// Unpacking ignores the current limits, because the bytes may have been checked under wider
+    /// limits.
     package var stored: Value? { try? value(limits: .unlimited) }
 }
 
@@ -39,8 +42,8 @@ extension Packed: WireValue {
         return Self(unchecked: bytes)
     }
 
-    /// Copies the bytes; unpacks and encodes the value only for a reader that needs another
-    /// encoding.
+    /// Copies the bytes. If the reader needs another encoding, unpacks the value and encodes it
+    /// again.
     package func write(to writer: inout MessagePackWriter) {
         guard let value = unpacked(unlessReadWith: writer.capabilities) else {
             return writer.writeRaw(bytes)
@@ -54,10 +57,10 @@ extension Packed: WireValue {
         unpacked(unlessReadWith: capabilities)?.canBeRead(with: capabilities) ?? true
     }
 
-    /// Returns the value if a reader with these capabilities needs another encoding than `bytes`,
-    /// which are packed for all capabilities and no dialect; otherwise nil. Unpacking ignores the
-    /// limits, which may have been narrowed since the bytes were checked. Unreadable bytes, from a
-    /// damaged store, are sent unchanged.
+    /// Returns the value if a reader with these capabilities needs another encoding than `bytes`;
+    /// otherwise nil. `bytes` are the encoding for all capabilities and no dialect. Unpacking
+    /// ignores the current limits, because the bytes may have been checked under wider limits. Also
+    /// returns nil for damaged bytes, which are then sent unchanged.
     private func unpacked(unlessReadWith capabilities: Capabilities) -> Value? {
         let gates = Value.gates
         if capabilities.intersection(gates) == gates.subtracting(.dialects) { return nil }

@@ -1,4 +1,4 @@
-/// A value behind a reference: copying it costs one reference count, regardless of its size.
+/// A reference to a value. Copying the reference takes the same short time for a value of any size.
 final class Shared<Value: Hashable & Sendable>: Hashable, Sendable {
     let value: Value
 
@@ -6,7 +6,7 @@ final class Shared<Value: Hashable & Sendable>: Hashable, Sendable {
         self.value = value
     }
 
-    /// Returns a separate copy that `change` has modified.
+    /// Copies the value, passes the copy to `change`, and returns a reference to the changed copy.
     func changed(_ change: (inout Value) -> Void) -> Shared {
         var copy = value
         change(&copy)

@@ -4,7 +4,8 @@
     import Darwin
 #endif
 
-/// Valid UTF-8, stored as its wire bytes. A `String` is created only on request.
+/// A text, stored as valid UTF-8 in the form in which it is sent. A `String` is created only on
+/// request.
 package struct Text: Hashable, Sendable {
     /// The UTF-8.
     package let bytes: Bytes
@@ -27,8 +28,8 @@ package struct Text: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// The text with its own copy of the bytes, for a text that outlives its request: a range of
-    /// the payload would keep the whole payload alive.
+    /// The text with its own copy of the bytes. Use it for a text that is kept longer than its
+    /// request, because a range of the payload keeps the whole payload in memory.
     package var detached: Text { Text(unchecked: Bytes(bytes.array)) }
 
     /// The empty text.
@@ -36,7 +37,7 @@ package struct Text: Hashable, Sendable {
 
     package var isEmpty: Bool { bytes.isEmpty }
 
-    /// The length in UTF-16 code units, in which text limits and formatting ranges are given.
+    /// The length in UTF-16 code units. Text limits and formatting ranges use this unit.
     package var utf16Count: Int {
         bytes.withUnsafeBytes { UTF8Scan.utf16Count(ofValid: $0) }
     }

@@ -5,8 +5,8 @@ enum UTF8Scan {
 
     /// Returns the length in UTF-16 code units, or nil if the bytes are not valid UTF-8.
     ///
-    /// It rejects overlong forms, surrogates, code points above U+10FFFF, and stray or missing
-    /// continuation bytes (The Unicode Standard, table 3-7).
+    /// Invalid are overlong forms, surrogates, code points above U+10FFFF, and unexpected or
+    /// missing continuation bytes (The Unicode Standard, table 3-7).
     static func utf16Count(validating bytes: UnsafeRawBufferPointer) -> Int? {
         guard let base = bytes.baseAddress else { return 0 }
         let end = bytes.count
@@ -46,7 +46,7 @@ enum UTF8Scan {
             guard left >= 3, isContinuation(base, index &+ 2) else { return nil }
             let second = base.load(fromByteOffset: index &+ 1, as: UInt8.self)
             if first < 0xF0 {
-                // E0 80..9F would be overlong; ED A0..BF would be a surrogate.
+                // E0 followed by 80..9F is an overlong form. ED followed by A0..BF is a surrogate.
                 let low: UInt8 = first == 0xE0 ? 0xA0 : 0x80
                 let high: UInt8 = first == 0xED ? 0x9F : 0xBF
                 guard second >= low, second <= high else { return nil }
@@ -54,7 +54,8 @@ enum UTF8Scan {
                 units &+= 1
                 continue
             }
-            // F0 80..8F would be overlong; F4 90.. would be beyond U+10FFFF.
+            // F0 followed by 80..8F is an overlong form. F4 followed by 90 or more is beyond
+            // U+10FFFF.
             let low: UInt8 = first == 0xF0 ? 0x90 : 0x80
             let high: UInt8 = first == 0xF4 ? 0x8F : 0xBF
             guard first <= 0xF4, left >= 4, second >= low, second <= high,

@@ -4,16 +4,16 @@ package protocol WireKey: Hashable, Sendable, CustomStringConvertible {
     func writeKey(to writer: inout MessagePackWriter)
 }
 
-/// A map keyed by ids.
+/// A map whose keys are ids.
 ///
-/// Keys are written as strings of digits, because JSON has no other keys; integer keys are read
-/// too.
+/// Keys are written as strings of digits, because JSON allows only string keys. The reader also
+/// accepts integer keys.
 package typealias IDMap<Key: WireID, Value> = WireMap<Key, Value>
 
-/// A map keyed by names of at most `maxShortStringBytes`.
+/// A map whose keys are names of at most `maxShortStringBytes` bytes.
 package typealias NameMap<Value> = WireMap<Text, Value>
 
-/// A map that keeps the order of its entries on the wire.
+/// A map whose entries have the same order as on the wire.
 package struct WireMap<Key: WireKey, Value> {
     /// The entries in order.
     package var pairs: [(Key, Value)]
@@ -27,7 +27,8 @@ package struct WireMap<Key: WireKey, Value> {
     /// The number of entries.
     package var count: Int { pairs.count }
 
-    /// The value of a key; the last one if a peer sent the key twice. Linear search.
+    /// The value of a key, found by linear search. If a peer sent the key more than once, this is
+    /// the last value.
     package subscript(key: Key) -> Value? {
         pairs.last { $0.0 == key }?.1
     }

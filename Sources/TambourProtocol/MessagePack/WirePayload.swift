@@ -12,9 +12,9 @@ package protocol WireRequest: WirePayload {
 extension WirePayload {
     /// Decodes a whole payload; texts and bytes in the result are ranges of `payload`.
     ///
-    /// An empty payload and nil decode as an empty map, because some clients send them. One
-    /// extension of type 1 around the map is unwrapped.
-    /// - Throws: `PayloadError` naming the invalid field.
+    /// Some clients send an empty payload or nil; both decode as an empty map. If the map is inside
+    /// an extension of type 1, the extension is unwrapped first.
+    /// - Throws: `PayloadError`, which names the invalid field.
     package static func decode(
         _ payload: [UInt8],
         limits: Limits
@@ -38,9 +38,9 @@ extension WirePayload {
     /// Passes the encoded payload to `body`, in most cases without allocating. The buffer is valid
     /// only during the call.
     ///
-    /// - Parameter capabilities: the reader's capabilities. A field that needs a missing capability
-    ///   is omitted. An unsupported enumeration value is replaced by its fallback; without a
-    ///   fallback, the object that contains the value is omitted.
+    /// - Parameter capabilities: the reader's capabilities. A field is omitted if the reader lacks
+    ///   a capability that it needs. An unsupported enumeration value is replaced by its fallback.
+    ///   If it has no fallback, the object that contains it is omitted.
     package func withEncoded<R>(
         for capabilities: Capabilities,
         _ body: (UnsafeRawBufferPointer) -> R
@@ -55,8 +55,8 @@ extension WirePayload {
 }
 
 extension Capabilities {
-    /// All capabilities, including those of later versions, and no dialect. Writers use it for
-    /// their own data, and clients for their requests.
+    /// All capabilities, including capabilities of later versions, but no dialect. The server uses
+    /// this set for data that it stores, and clients use it for their requests.
     package static let all = Capabilities(rawValue: .max).subtracting(.dialects)
 }
 

@@ -1,14 +1,14 @@
 /// A value that can be read from and written to MessagePack.
 package protocol WireValue: Sendable {
     /// Reads one value at the cursor.
-    /// - Throws: `PayloadError` whose path starts at this value.
+    /// - Throws: `PayloadError`. Its path is relative to this value.
     static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self
 
     /// Writes the value in its shortest form.
     func write(to writer: inout MessagePackWriter)
 
-    /// The capabilities that affect the encoding of this type. Most types have none, and their
-    /// values are written without checks.
+    /// The capabilities that affect the encoding of this type. For most types this set is empty,
+    /// and their values are written without checks.
     static var gates: Capabilities { get }
 
     /// Returns whether a reader with these capabilities can receive the value.

@@ -6,11 +6,11 @@ package struct Migration: Sendable {
     package let name: String
     private let sqlite: String
     private let postgreSQL: String
-    /// Work that SQL cannot do. It runs after the statements in the same transaction, and may use
-    /// only the schema of this step.
+    /// Work that SQL cannot do. It runs after the statements, in the same transaction, and may use
+    /// only the schema that this step creates.
     let fill: @Sendable (any SQLConnection) throws(SQLError) -> Void
 
-    /// Creates a step with the same text for both engines, except for the placeholders of
+    /// Creates a step with one text for both engines. The text differs only in the placeholders of
     /// `SQLDialect`.
     ///
     /// - Parameter template: One or several statements; see `SQLDialect.expand`.
@@ -43,7 +43,8 @@ package struct Migration: Sendable {
         dialect.expand(dialect == .sqlite ? sqlite : postgreSQL)
     }
 
-    /// Returns a checksum that reveals edits of an applied step: 64-bit FNV-1a over the statements.
+    /// Returns a checksum of the statements, the 64-bit FNV-1a hash. It reveals that somebody has
+    /// edited an applied step.
     ///
     /// The checksum protects against accidental edits, not against an attacker.
     package func checksum(for dialect: SQLDialect) -> Int64 {

@@ -10,8 +10,8 @@ package enum MigrationRunner {
     ///   - migrations: All released migrations, with versions 1, 2, 3 …
     ///   - willApply: Called before each pending migration.
     /// - Returns: The versions that this call applied.
-    /// - Throws: `MigrationError`. Migrations before the failing migration stay applied; the
-    ///   failing migration is rolled back.
+    /// - Throws: `MigrationError`. The failing migration is rolled back; the migrations before it
+    ///   stay applied.
     @discardableResult
     package static func migrate(
         _ connection: any SQLConnection,
@@ -28,7 +28,7 @@ package enum MigrationRunner {
         return applied
     }
 
-    /// Checks the recorded migrations and applies the next pending migration; returns nil when no
+    /// Checks the recorded migrations and applies the next pending migration. Returns nil if no
     /// migration is pending.
     private static func applyNext(
         of migrations: [Migration],
@@ -144,11 +144,11 @@ package enum MigrationRunner {
 package enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible {
     /// A newer program has migrated the database.
     case newerDatabase(found: Int, known: Int)
-    /// The text of an applied migration has changed.
+    /// The text of a migration has changed after the migration was applied.
     case changed(version: Int, name: String)
-    /// A migration before the last applied one is not recorded.
+    /// A migration is not recorded, although a later migration is.
     case missing(version: Int)
-    /// The database returned an error. Version 0 means that it occurred outside any migration.
+    /// The database returned an error. Version 0 means that the error occurred outside a migration.
     case failed(version: Int, underlying: SQLError)
 
     package var description: String {

@@ -1,9 +1,11 @@
 #if PostgreSQL
     import CLibPQ
 
-    /// A synchronous connection to PostgreSQL through libpq. Every call waits for its answer.
+    /// A synchronous connection to PostgreSQL through libpq. Every call waits for the server's
+    /// answer.
     ///
-    /// It proves that the store's statements run on both engines, and is not optimized for speed.
+    /// This class proves that the store's statements run on both engines. It is not optimized for
+    /// speed.
     package final class PostgresConnection: SQLConnection {
         let handle: OpaquePointer
         package internal(set) var statementCount = 0
@@ -58,7 +60,7 @@
                 try execute("BEGIN")
             case .snapshot:
                 try execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                // As in SQLite, BEGIN takes no snapshot; the first read does.
+                // As in SQLite, BEGIN does not take the snapshot. The first read takes it.
                 try execute("SELECT 1")
             }
         }
@@ -99,7 +101,7 @@
             )
         }
 
-        /// Returns one field of an error, by the field's letter in the protocol.
+        /// Returns one field of an error. In PostgreSQL's protocol, a letter names the field.
         private func field(_ letter: Character, of result: OpaquePointer?) -> String {
             guard let code = letter.asciiValue,
                 let text = PQresultErrorField(result, Int32(code))
@@ -109,7 +111,8 @@
     }
 
     extension SQLError.Kind {
-        /// Creates the kind for a five-letter SQLSTATE, whose first two letters are its class.
+        /// Creates the kind for a SQLSTATE, a code of five characters. The first two characters are
+        /// its class.
         init(sqlState: String) {
             self =
                 switch (sqlState.prefix(2), sqlState) {

@@ -3,8 +3,8 @@
 
     /// A statement that the server has prepared under a name.
     ///
-    /// Integers are sent as decimal text, which fits any integer type that the server has inferred.
-    /// Text and blobs are sent unchanged. Results are received as a whole and in binary form.
+    /// Integers are sent as decimal text, which the server can convert to any integer type. Text
+    /// and blobs are sent unchanged. Results are received as a whole and in binary form.
     package final class PostgresStatement: SQLStatement {
         private let connection: PostgresConnection
         private let name: String
@@ -109,14 +109,14 @@
         package func run() throws(SQLError) -> Int {
             defer { reset() }
             while try step() {}
-            // For a SELECT, libpq also reports a number of rows, but no row was changed.
+            // For a SELECT, libpq reports the number of returned rows. A SELECT changes no row.
             guard !String(cString: PQcmdStatus(result)).hasPrefix("SELECT") else { return 0 }
             return Int(String(cString: PQcmdTuples(result))) ?? 0
         }
 
         private func send() -> OpaquePointer? {
-            // One buffer holds all values, so that their addresses stay valid during the call. An
-            // extra byte at the end gives empty values an address too.
+            // One buffer holds all values, because their addresses must stay valid during the call.
+            // An extra byte at the end gives empty values an address too.
             var arena: [UInt8] = []
             var offsets: [Int?] = []
             for parameter in parameters {

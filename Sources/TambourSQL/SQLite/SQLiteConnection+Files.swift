@@ -29,8 +29,8 @@ extension SQLiteConnection: SQLFileConnection {
     }
 
     package func vacuum() throws(SQLError) {
-        // Put the temporary copy in a file. In memory, the usual place for temporary data, it might
-        // not fit.
+        // Put the temporary copy in a file, because it may not fit into memory. Other temporary
+        // data stays in memory.
         try execute("PRAGMA temp_store = FILE")
         do {
             try execute("VACUUM")
@@ -81,8 +81,8 @@ extension SQLiteConnection: SQLFileConnection {
         }
     }
 
-    /// Appends the type, then the value. Integers and floats take eight bytes. The length precedes
-    /// a text or blob.
+    /// Appends the type of a value, then the value. Integers and floats take eight bytes. For a
+    /// text or blob, the length comes first.
     private static func append(
         _ statement: OpaquePointer,
         _ column: Int32,

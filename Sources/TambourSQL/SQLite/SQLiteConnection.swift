@@ -2,7 +2,7 @@ import CSQLite
 
 /// A connection to a SQLite file in WAL mode, configured as in `docs/data.md`.
 ///
-/// One thread at a time may use the connection, because SQLite takes no mutex
+/// Only one thread at a time may use the connection, because SQLite does not lock it
 /// (`SQLITE_OPEN_NOMUTEX`).
 package final class SQLiteConnection: SQLConnection {
     /// Whether a commit waits for the disk.
@@ -22,7 +22,8 @@ package final class SQLiteConnection: SQLConnection {
 
     package internal(set) var statementCount = 0
     package internal(set) var rowsStepped = 0
-    /// The virtual machine steps of finalized statements; see `virtualMachineSteps`.
+    /// The number of virtual machine steps that finalized statements have run; see
+    /// `virtualMachineSteps`.
     var stepsOfFinalizedStatements = 0
 
     /// Opens the file and verifies its settings.
@@ -31,8 +32,9 @@ package final class SQLiteConnection: SQLConnection {
     ///   - path: A file on a local disk. Its log and index files are in the same directory.
     ///   - vfs: The name of SQLite's file layer; nil for the default layer.
     ///   - busyTimeoutMs: The maximum time to wait for another connection's lock.
-    /// - Throws: `SQLError` of kind `io` when the file cannot be opened, `corrupt` when it is not a
-    ///   database, `other` when SQLite refuses WAL mode or the requested `synchronous`.
+    /// - Throws: `SQLError`. The kind is `io` when the file cannot be opened. It is `corrupt` when
+    ///   the file is not a database. It is `other` when SQLite refuses WAL mode or the requested
+    ///   `synchronous`.
     package init(
         path: String,
         mode: SQLMode,
@@ -87,7 +89,7 @@ package final class SQLiteConnection: SQLConnection {
         case .snapshot:
             try runOwn(beginDeferred)
             do {
-                // BEGIN alone takes no snapshot; the first read does.
+                // BEGIN does not take the snapshot. The first read takes it.
                 try runOwn(openSnapshot)
             } catch {
                 rollback()
@@ -102,8 +104,8 @@ package final class SQLiteConnection: SQLConnection {
 
     package func rollback() {
         guard isInTransaction else { return }
-        // Errors are ignored, because a failed rollback never leaves the transaction open. The next
-        // transaction would report a persistent I/O error.
+        // Ignore errors, because the transaction is never open after a rollback, even if the
+        // rollback fails. If an I/O error persists, the next transaction reports it.
         sqlite3_step(rollbackStatement)
         sqlite3_reset(rollbackStatement)
     }
@@ -128,8 +130,8 @@ package final class SQLiteConnection: SQLConnection {
     /// The number of instructions that SQLite's virtual machine has run for this connection's
     /// statements.
     ///
-    /// Unlike `rowsStepped`, it includes rows that were visited but not returned. It therefore
-    /// reveals scans.
+    /// Unlike `rowsStepped`, this number also grows with rows that SQLite visits but does not
+    /// return. A scan therefore makes it large.
     package var virtualMachineSteps: Int {
         var total = stepsOfFinalizedStatements
         var statement = sqlite3_next_stmt(handle, nil)
@@ -140,7 +142,8 @@ package final class SQLiteConnection: SQLConnection {
         return total
     }
 
-    /// The number of rows inserted, updated or deleted so far, including rolled back batches.
+    /// The number of rows inserted, updated or deleted so far, including rows in batches that were
+    /// rolled back.
     package var rowsChanged: Int { Int(sqlite3_total_changes(handle)) }
 
     package func quickCheck() throws(SQLError) -> [String] {
@@ -151,7 +154,7 @@ package final class SQLiteConnection: SQLConnection {
                 findings.append(statement.string(0))
             }
         } catch  where error.kind == .corrupt {
-            // Some kinds of damage abort the check itself.
+            // Some kinds of damage stop the check itself with an error.
             findings.append(error.message)
         }
         return findings == ["ok"] ? [] : findings
@@ -177,10 +180,10 @@ package final class SQLiteConnection: SQLConnection {
         throw error
     }
 
-    /// Process-wide settings, which are made once, before the first connection.
+    /// Makes the settings of the whole process once, before the first connection.
     private static let prepared: Void = {
-        // This call fails when other code in the process has already opened a connection. SQLite
-        // then counts memory, which is harmless.
+        // This call fails if other code in the process has already opened a connection. In this
+        // case SQLite continues to count memory, which is harmless.
         _ = tambour_sqlite3_stop_counting_memory()
     }()
 
@@ -200,7 +203,8 @@ package final class SQLiteConnection: SQLConnection {
         var opened: OpaquePointer?
         let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX, vfs)
         guard code == SQLITE_OK, let opened else {
-            // A handle exists even after a failure, unless SQLite had no memory for it.
+            // SQLite creates a handle even if opening fails, unless it has no memory for the
+            // handle.
             let error = SQLError(sqlite: code, on: opened, sql: "open")
             sqlite3_close_v2(opened)
             throw error
@@ -227,7 +231,7 @@ package final class SQLiteConnection: SQLConnection {
         synchronous: SynchronousMode
     ) throws(SQLError) {
         if mode == .readWrite {
-            // Set the page size first, because WAL mode fixes it.
+            // Set the page size first, because it cannot change after WAL mode begins.
             try execute("PRAGMA page_size = 4096", on: handle)
             try execute("PRAGMA journal_mode = WAL", on: handle)
         }
@@ -245,7 +249,7 @@ package final class SQLiteConnection: SQLConnection {
         )
 
         if mode == .immutable { return }
-        // Durability and snapshots depend on these two settings, so they are verified.
+        // Durability and snapshots depend on the next two settings, so verify them.
         let journal = try text("PRAGMA journal_mode", on: handle)
         guard journal == "wal" else {
             throw SQLError(kind: .other, message: "journal_mode is \(journal), not wal")
@@ -329,8 +333,8 @@ package final class SQLiteConnection: SQLConnection {
 
     /// Closes the handle and finalizes its statements.
     private static func close(_ handle: OpaquePointer) {
-        // Statements of callers retain the connection, so only the connection's own statements can
-        // be left here.
+        // Callers' statements retain the connection, so no such statement exists any more. Only the
+        // connection's own statements are left.
         while let statement = sqlite3_next_stmt(handle, nil) {
             sqlite3_finalize(statement)
         }

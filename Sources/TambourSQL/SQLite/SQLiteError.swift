@@ -1,10 +1,11 @@
 import CSQLite
 
 extension SQLError {
-    /// Creates the error that a SQLite call left on its connection, or an error from its code
-    /// alone.
+    /// Creates the error for a result code of SQLite. The connection may provide a more detailed
+    /// message than the code alone.
     ///
-    /// - Parameter handle: The connection. Its message is used when the message belongs to `code`.
+    /// - Parameter handle: The connection on which the error occurred. The new error contains the
+    ///   connection's last message if this message belongs to `code`.
     init(sqlite code: Int32, on handle: OpaquePointer?, sql: String) {
         let message: UnsafePointer<CChar>? =
             if let handle, sqlite3_extended_errcode(handle) == code || code == SQLITE_ERROR {

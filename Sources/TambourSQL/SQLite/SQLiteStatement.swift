@@ -11,12 +11,12 @@ final class SQLiteStatement: SQLStatement {
     private var handle: OpaquePointer?
     private let sql: String
     private let isReadOnly: Bool
-    /// SQLite's number of the parameter `$n`, at index n - 1. SQLite numbers parameters by their
-    /// first appearance.
+    /// The item at index n - 1 is SQLite's number for the parameter `$n`. SQLite numbers parameters
+    /// in the order in which they first appear.
     private let positions: [Int32]
     let columnCount: Int
     private var state = State.ready
-    /// The first error that a non-throwing call met since the last reset. `step` throws it.
+    /// The first error in a call that cannot throw, since the last reset. `step` throws it.
     private var failure: SQLError?
 
     private enum State {
@@ -126,7 +126,8 @@ final class SQLiteStatement: SQLStatement {
     }
 
     func borrowedBytes(_ column: Int) -> UnsafeRawBufferPointer {
-        // Text is stored as UTF-8, so a read as a blob returns it without conversion.
+        // SQLite stores text as UTF-8. Reading a text as a blob therefore returns it without
+        // conversion.
         guard let start = sqlite3_column_blob(handle, Int32(column)) else {
             return UnsafeRawBufferPointer(start: nil, count: 0)
         }
@@ -136,7 +137,8 @@ final class SQLiteStatement: SQLStatement {
 
     // MARK: - Calls of the C library
 
-    /// SQLITE_TRANSIENT, which is a cast that Swift cannot import. SQLITE_STATIC is nil.
+    /// SQLITE_TRANSIENT: SQLite copies the bytes. Swift cannot import this constant, because it is
+    /// a cast. For SQLITE_STATIC, pass nil.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     private func bindText(
@@ -173,13 +175,13 @@ final class SQLiteStatement: SQLStatement {
         note(sqlite3_bind_blob64(compiled, position(index), start, UInt64(bytes.count), owner))
     }
 
-    // Binding is most of this file's work when a message is sent. The common path is therefore
-    // inlined, without the body of `compile`.
+    // When a message is sent, this file spends most of its time in binding. Therefore only the
+    // common path is inlined, and not the body of `compile`.
     @inline(__always)
     private var compiled: OpaquePointer? { handle ?? compile() }
 
-    /// Compiles the statement. `step` throws errors from this method, which can only be a lack of
-    /// memory or a dropped table.
+    /// Compiles the statement. `step` throws the errors that occur here. The only possible errors
+    /// are a lack of memory and a dropped table.
     private func compile() -> OpaquePointer? {
         do {
             handle = try SQLiteConnection.compile(sql, on: connection.handle)
@@ -203,8 +205,8 @@ final class SQLiteStatement: SQLStatement {
         failure = failure ?? SQLError(sqlite: code, on: nil, sql: sql)
     }
 
-    /// Returns SQLite's numbers of `$1` to `$n`; nil when a parameter's name has another form, or a
-    /// number is missing.
+    /// Returns SQLite's numbers for `$1` to `$n`. Returns nil when a parameter's name has another
+    /// form, or a number from 1 to n is missing.
     private static func positions(of statement: OpaquePointer) -> [Int32]? {
         let count = sqlite3_bind_parameter_count(statement)
         guard count > 0 else { return [] }

@@ -33,7 +33,8 @@ package struct LiveAdminBackend: AdminBackend {
     package var servesClients: Bool { true }
 
     package var metricsText: String? {
-        // Health checks read the metrics, so a hung lane, engine or reader must not look healthy.
+        // Health checks read the metrics. Without this check, a server with a hung lane, engine or
+        // reader would look healthy.
         guard let lanes = server.gateway.laneReports(), (try? write { _ in }) != nil,
             (try? read { _ in }) != nil
         else { return nil }
@@ -81,16 +82,16 @@ package struct LiveAdminBackend: AdminBackend {
     }
 }
 
-/// A backend for a store that no server has open. Commands run in this process, under the
-/// directory's lock.
+/// A backend for a store that no server has opened. Commands run in this process, which holds the
+/// lock of the data directory.
 ///
 /// `@unchecked Sendable`: only the single thread of a command-line program uses it.
 package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
     package let environment: Environment
     package let limits: Limits
     private let directory: DataDirectory
-    /// The engine, which the first writing command creates. Reading commands therefore work even on
-    /// a store that the engine refuses.
+    /// The engine. The first command that writes creates it. Commands that only read therefore also
+    /// work on a store that the engine refuses.
     private var core: EngineCore?
     private let store: StoreConnection
     private let connection: any SQLFileConnection

@@ -4,8 +4,8 @@ package import TambourMessenger
 /// Sends admin requests to a running server.
 package struct AdminClient {
     private let path: String
-    /// The longest accepted line of an answer, in bytes. A message in JSON fits into a line even
-    /// with every byte escaped.
+    /// The length of the longest accepted line of an answer, in bytes. A message in JSON fits into
+    /// such a line even if every byte is escaped.
     private static let maxAnswerLine = 1 << 24
 
     package init(dataDirectory: String) {

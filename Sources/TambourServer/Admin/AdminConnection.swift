@@ -4,8 +4,8 @@ import TambourProtocol
 
 /// One connection to the admin socket. It receives one request line and sends answer lines.
 ///
-/// `@unchecked Sendable`: until the request line has ended, only the queue passed to `readLine`
-/// uses the connection. Afterwards only the code that received the line writes and closes.
+/// `@unchecked Sendable`: until the request line is complete, only the queue passed to `readLine`
+/// uses the connection. Afterwards only the code that received the line uses it.
 final class AdminConnection: @unchecked Sendable {
     private enum Reading {
         case goesOn
@@ -16,18 +16,19 @@ final class AdminConnection: @unchecked Sendable {
     private let descriptor: Int32
     private var source: (any DispatchSourceRead)?
     private var line: [UInt8] = []
-    /// Called when the source has released the descriptor.
+    /// Called when the dispatch source no longer uses the descriptor.
     private var afterReading: (() -> Void)?
 
-    /// The longest request line, in bytes: an announcement with every byte escaped.
+    /// The length of the longest request line, in bytes. An announcement fits even if every byte is
+    /// escaped.
     private static let maxLine = 40_000
     /// The time limit for a request to arrive.
     private static let patience = DispatchTimeInterval.seconds(10)
-    /// The number of seconds after which a connection is closed if the client reads no bytes of an
+    /// The time in seconds after which the connection is closed if the client does not read the
     /// answer.
     private static let writePatience = 10
 
-    /// - Parameter descriptor: the socket, of which the connection takes ownership.
+    /// - Parameter descriptor: the socket. The connection becomes its owner.
     init(_ descriptor: Int32) {
         self.descriptor = descriptor
         UnixSocket.setTimeouts(descriptor, seconds: Self.writePatience)
@@ -38,8 +39,9 @@ final class AdminConnection: @unchecked Sendable {
 
     /// Reads the first line without blocking the queue.
     ///
-    /// - Parameter then: called once on the queue, unless the connection is refused earlier. It
-    ///   receives nil when the line is too long or does not end in time.
+    /// - Parameter then: called once on the queue, unless `refuse` is called earlier. It receives
+    ///   nil when the line is too long or does not end in time, and when the client closes the
+    ///   connection first.
     func readLine(on queue: DispatchQueue, then: @escaping @Sendable (String?) -> Void) {
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
         self.source = source
@@ -76,7 +78,7 @@ final class AdminConnection: @unchecked Sendable {
         source = nil
     }
 
-    /// - Returns: false when the client has closed the connection, or does not read.
+    /// - Returns: false if the client has closed the connection or does not read the answer.
     @discardableResult
     func write(_ text: String) -> Bool {
         UnixSocket.write(descriptor, text)

@@ -6,11 +6,11 @@ import TambourNet
 
 /// The socket for admin commands, a Unix socket of mode 0600 in the data directory.
 ///
-/// A request is one line of words separated by tabs. In the answer, lines that begin with `>` are
-/// output, a line that begins with `!` is an error, and `=` ends it. Each connection has its own
-/// dispatch source for reading, so a silent connection blocks no other connection. Commands run
-/// concurrently and may block. Commands that may take long run one after another on a separate
-/// queue.
+/// A request is one line of words separated by tabs. In the answer, a line that begins with `>` is
+/// output, and a line that begins with `!` is an error. The line `=` ends the answer. Each
+/// connection has its own dispatch source for reading, so a silent connection blocks no other
+/// connection. Commands run concurrently and may block. Commands that may take long run one after
+/// another on a separate queue.
 ///
 /// `@unchecked Sendable`: only `queue` touches `connections`, and no other state changes after
 /// `init`.
@@ -20,15 +20,15 @@ final class AdminSocket: @unchecked Sendable {
     private let path: String
     private let acceptor: Acceptor
     private let maxConnections: Int
-    /// The queue that accepts and reads. It never blocks.
+    /// The queue that accepts connections and reads requests. It never blocks.
     private let queue = DispatchQueue(label: "tambour.admin")
     private let shortQueue = DispatchQueue(label: "tambour.admin-short", attributes: .concurrent)
     private let longQueue = DispatchQueue(label: "tambour.admin-long")
     /// The open connections, the oldest first.
     private var connections: [AdminConnection] = []
 
-    /// - Parameter onExhausted: called when no descriptor is left for an administrator's
-    ///   connection.
+    /// - Parameter onExhausted: called when the process has no free descriptor for an
+    ///   administrator's connection.
     init(
         path: String,
         backend: any AdminBackend,
@@ -124,8 +124,8 @@ final class AdminSocket: @unchecked Sendable {
         connection.write("=\n")
     }
 
-    /// Replaces control characters. Users choose names, which must neither break a line nor control
-    /// a terminal.
+    /// Replaces control characters. Users choose their names, so a name could otherwise break a
+    /// line or control a terminal.
     private static func printable(_ line: String) -> String {
         var text = ""
         for scalar in line.unicodeScalars {

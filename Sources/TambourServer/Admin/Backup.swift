@@ -5,11 +5,11 @@ import TambourProtocol
 import TambourSQL
 import TambourStore
 
-/// Copies a store while its server writes, and restores such copies.
+/// Copies a store, even while its server writes to it, and restores these copies.
 ///
 /// A backup is a directory with two files. `tambour.db` is the database without a log. `digests`
-/// describes the content of the copied snapshot and the bytes of the database file. A backup is
-/// created as a whole or not at all.
+/// describes the content of the copied snapshot and the bytes of the database file. If a backup
+/// cannot be completed, no backup is created.
 package struct Backup: Sendable {
     package typealias Failure = AdminService.Failure
 
@@ -26,11 +26,12 @@ package struct Backup: Sendable {
 
     // MARK: - Taking a backup
 
-    /// Copies the store of a data directory, with or without a running server.
+    /// Copies the store of a data directory. A server may run on the directory at the same time.
     ///
-    /// The copy contains one snapshot. It is read back and verified before this returns.
+    /// The copy contains the state of the store at one moment. Before the function returns, it
+    /// reads the copy back and verifies it.
     /// - Parameter output: receives information for the operator, line by line.
-    /// - Throws: if the copy fails, and if the path exists.
+    /// - Throws: if the copy fails, and if the backup's path already exists.
     package func take(from dataDirectory: String, output: (String) throws -> Void) throws {
         try Self.refusePostgreSQL(dataDirectory)
         let source = "\(dataDirectory)/\(Self.database)"
@@ -84,7 +85,7 @@ package struct Backup: Sendable {
         do {
             let copied = try SQLFile(copy).connect(.readWrite)
             try manifest.compare(with: copied)
-            // Leave WAL mode, so that the backup is a single file.
+            // Leave WAL mode, so that the database is a single file without a log.
             try copied.execute("PRAGMA journal_mode = DELETE")
         }
         manifest.file = try FileWork.copy(copy, to: nil)
@@ -94,8 +95,7 @@ package struct Backup: Sendable {
         return manifest
     }
 
-    /// Returns the commit time of the server's last commit; nil when no server runs on the
-    /// directory.
+    /// Returns the time of the running server's last commit; nil when no server uses the directory.
     private static func clock(of dataDirectory: String) throws -> Int64? {
         var clock: Int64?
         let client = AdminClient(dataDirectory: dataDirectory)
@@ -204,7 +204,7 @@ package struct Backup: Sendable {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// Removes a directory that this program created, with its files.
+    /// Removes a directory that this program created, and the files in the directory.
     private static func remove(_ directory: String) {
         FileWork.remove("\(directory)/\(database)")
         unlink("\(directory)/\(digests)")
@@ -215,8 +215,10 @@ package struct Backup: Sendable {
 // MARK: - The manifest
 
 extension Backup {
-    /// The file `digests`: a title line, `taken` (Unix ms), `clock` (of the last commit), `file`
-    /// (SHA-256 of the database file), then a line for each table and one for the schema.
+    /// The content of the file `digests`. The first line is a title. The next lines are `taken`
+    /// (the time of the backup, Unix milliseconds), `clock` (the commit clock of the last commit)
+    /// and `file` (the SHA-256 of the database file). Then follow a line for each table and a line
+    /// for the schema.
     package struct Manifest: Equatable {
         private static let title = "tambour backup 1"
 
@@ -257,7 +259,7 @@ extension Backup {
 
         /// Computes the digests of a store and compares them with the digests in the manifest.
         ///
-        /// - Returns: the store's digests, which equal the digests in the manifest.
+        /// - Returns: the store's digests. They are equal to the digests in the manifest.
         /// - Throws: a failure that lists all tables with different digests.
         @discardableResult
         func compare(with connection: any SQLFileConnection) throws -> [TableDigest] {
@@ -279,7 +281,7 @@ extension Backup {
 extension TableDigest {
     fileprivate var line: String { "\(table) \(rows) sha256 \(sha256)" }
 
-    /// The valid numbers of rows in a manifest. Their sum over all tables fits an `Int`.
+    /// The valid range of a table's number of rows. The sum over all tables fits an `Int`.
     private static let rowRange = 0...(1 << 48)
 
     fileprivate init?(words: [Substring]) {
@@ -291,7 +293,7 @@ extension TableDigest {
 }
 
 extension Substring {
-    /// Whether the text is a digest in the form of this program: 64 lower-case hexadecimal digits.
+    /// Whether the text is a digest as this program writes it: 64 lower-case hexadecimal digits.
     fileprivate var isSHA256: Bool {
         utf8.count == 64
             && utf8.allSatisfy { byte in

@@ -4,8 +4,8 @@ package import TambourProtocol
 import TambourSQL
 package import TambourStore
 
-/// A backend for a store that cannot be written, such as a copy on a read-only mount. It only
-/// reads.
+/// A backend for a store that cannot be written, such as a copy on a read-only mount. It only runs
+/// commands that read.
 ///
 /// `@unchecked Sendable`: only the single thread of a command-line program uses it.
 package final class ReadOnlyAdminBackend: AdminBackend, @unchecked Sendable {
@@ -14,7 +14,7 @@ package final class ReadOnlyAdminBackend: AdminBackend, @unchecked Sendable {
     private let store: StoreConnection
 
     /// - Throws: `AdminService.Failure` if a write-ahead log contains changes that are not in the
-    ///   file.
+    ///   database file.
     package init(
         dataDirectory: String,
         environment: Environment = .live,
@@ -33,7 +33,8 @@ package final class ReadOnlyAdminBackend: AdminBackend, @unchecked Sendable {
         store = try StoreConnection(SQLFile(path).open(.immutable), limits: limits)
     }
 
-    /// Returns whether a data directory, or the store in it, cannot be written.
+    /// Returns whether a data directory contains a store, and the store or the directory cannot be
+    /// written.
     package static func isNeeded(for dataDirectory: String) -> Bool {
         let path = "\(dataDirectory)/tambour.db"
         return size(of: path) != nil

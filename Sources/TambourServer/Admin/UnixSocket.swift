@@ -26,8 +26,8 @@ enum UnixSocket {
             throw Server.StartError("no admin socket: \(DataDirectory.reason())")
         }
         // Set the mode before `bind`, because the new socket file gets the mode of the socket.
-        // Other users can therefore never connect. A change of the process's umask would affect all
-        // files created in the meantime.
+        // Other users can therefore never connect. Do not change the umask instead: it would also
+        // affect other files that the process creates at the same time.
         guard fchmod(descriptor, 0o600) == 0 else {
             let reason = DataDirectory.reason()
             close(descriptor)
@@ -46,7 +46,7 @@ enum UnixSocket {
         return descriptor
     }
 
-    /// Accepts one connection, whose reads and writes block.
+    /// Accepts one connection. Reads and writes on the connection block.
     @Sendable
     static func accept(_ listener: Int32) -> Acceptor.Acceptance {
         let descriptor = Glibc.accept(listener, nil, nil)

@@ -24,7 +24,8 @@ extension WriteTransaction {
         return id
     }
 
-    /// Whether other users can see this user; cached between batches because every send checks it.
+    /// Whether other users can see this user. A positive answer is cached between batches, because
+    /// sending any message needs it.
     package func isListed(_ user: UserID) throws -> Bool {
         if listed.contains(user) { return true }
         guard try reader.isListed(user) else { return false }
@@ -71,8 +72,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Opens a session on the device that `origin` names. The device keeps its identity across
-    /// logins.
+    /// Opens a session on the device that `origin` names. The device has the same id in all its
+    /// sessions.
     package func createSession(
         of user: UserID,
         tokenHash: [UInt8],
@@ -81,8 +82,8 @@ extension WriteTransaction {
         writes += 1
         lastSessionID += 1
         try store.meta.set(Self.lastSessionKey, lastSessionID)
-        // A client that does not name its installation gets a new device at each login, because two
-        // such clients must not share idempotency keys (cids). Devices are never deleted, so their
+        // A client that does not name its installation gets a new device at each login. Otherwise
+        // two such clients could share idempotency keys (cids). Devices are never deleted, so their
         // ids are never reused.
         let installation =
             origin.installation.isEmpty ? "device \(lastDeviceID + 1)" : origin.installation
@@ -116,7 +117,8 @@ extension WriteTransaction {
         return DeviceID(lastDeviceID)
     }
 
-    /// Whether a session still exists; cached between batches because every command checks it.
+    /// Whether a session still exists. A positive answer is cached between batches, because every
+    /// command needs it.
     package func isOpen(_ session: SessionID) throws -> Bool {
         if openSessions.contains(session) { return true }
         guard try reader.session(session) != nil else { return false }
@@ -124,17 +126,19 @@ extension WriteTransaction {
         return true
     }
 
-    /// Closes these sessions of `user`: revokes their tokens and voids the logins that they
-    /// approved. Their connections close after the commit.
+    /// Closes these sessions of `user`: revokes the sessions' tokens and voids the logins that the
+    /// sessions approved. The connections of the sessions close after the commit.
     package func closeSessions(_ sessions: [SessionID], of user: UserID) throws {
         for session in sessions { try voidSignIns(approvedBy: session, of: user) }
         try deleteSessions(sessions, of: user)
     }
 
-    /// Closes all sessions of `user` except one, and voids every code that could open a new
-    /// session. If the excepted session is the only session, voids only the logins that it
-    /// approved: otherwise somebody who stole a session could keep the owner out by voiding the
-    /// owner's codes.
+    /// Closes all sessions of `user` except `kept`, and voids every code that could open a new
+    /// session.
+    ///
+    /// If `kept` is the only session, voids only the logins that this session approved. Otherwise
+    /// somebody who stole the session could void the owner's codes again and again, and the owner
+    /// could never sign in.
     ///
     /// - Returns: the closed sessions.
     @discardableResult
@@ -166,7 +170,8 @@ extension WriteTransaction {
     ///
     /// - Parameters:
     ///   - user: the user whose phone number the code changes; nil for a sign-in code.
-    ///   - invitation: the invitation that lets a new phone in; nil if none was needed.
+    ///   - invitation: the invitation with which a new phone may register; nil if no invitation is
+    ///     needed.
     package func createLoginCode(
         tokenHash: [UInt8],
         codeHash: [UInt8],
@@ -198,8 +203,8 @@ extension WriteTransaction {
         try store.sessions.countTry.run { $0.bindBlob(1, tokenHash) }
     }
 
-    /// Voids a code after its use. Its row stays for a while because it counts against the hourly
-    /// limit.
+    /// Voids a code after its use. The code's row stays for a while, because it counts towards the
+    /// hourly limit of codes.
     package func spendLoginCode(tokenHash: [UInt8]) throws {
         writes += 1
         try store.sessions.spendCode.run { $0.bindBlob(1, tokenHash) }

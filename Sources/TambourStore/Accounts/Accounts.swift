@@ -44,7 +44,7 @@ struct AccountStatements {
 }
 
 extension ReadTransaction {
-    /// Returns the account with this id, even when blocked.
+    /// Returns the account with this id, even if the account is blocked.
     package func account(_ id: UserID) throws -> Account? {
         try store.accounts.byID.one({ $0.bind(1, id.rawValue) }, read: Account.init(row:))
     }
@@ -64,14 +64,15 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the account as other users see it: nil if it is unknown, erased, or blocked by the
-    /// administrator.
+    /// Returns the account if other users can see it. Returns nil if the account is unknown,
+    /// erased, or blocked by the administrator.
     package func listedAccount(_ id: UserID) throws -> Account? {
         guard let account = try account(id), !account.isBlocked else { return nil }
         return account
     }
 
-    /// Whether other users can see this user, for callers that need no other data of the account.
+    /// Whether other users can see this user. Faster than `listedAccount`, because it reads no
+    /// other data of the account.
     package func isListed(_ id: UserID) throws -> Bool {
         try store.accounts.blocked.oneInt { $0.bind(1, id.rawValue) } == 0
     }
@@ -103,7 +104,7 @@ extension Account {
         return "\(firstName) \(lastName)"
     }
 
-    /// An upper estimate of the bytes that `user` takes on the wire.
+    /// An upper estimate of the size of the result of `user` on the wire, in bytes.
     package var wireSizeEstimate: Int {
         // Each name is sent twice: alone, and in the full name.
         192 + 2 * (firstName.utf8.count + (lastName?.utf8.count ?? 0))
@@ -112,7 +113,8 @@ extension Account {
 
     /// Returns the user object for the wire.
     ///
-    /// - Parameter showingPhone: whether to include the phone; the caller decides who may see it.
+    /// - Parameter showingPhone: whether to include the phone. The caller must check who may see
+    ///   the phone.
     package func user(showingPhone: Bool) -> User {
         if isErased {
             return User(id: id, accountStatus: 2, updateTime: updated)

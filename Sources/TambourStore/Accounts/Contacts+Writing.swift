@@ -1,11 +1,12 @@
 package import TambourProtocol
 import TambourSQL
 
-/// The fields of a contact that its owner may change.
+/// A change of a contact by its owner. A field that is nil keeps its value.
 package struct ContactChange: Sendable {
     package var isAdded: Bool?
     package var isBlocked: Bool?
-    /// The owner's names for the user: an outer nil keeps them, an inner nil removes them.
+    /// The names that the owner gives to the user. The outer nil keeps the stored names; the inner
+    /// nil removes them.
     package var names: (first: String, last: String?)??
 
     package init(
@@ -18,7 +19,7 @@ package struct ContactChange: Sendable {
         self.names = names
     }
 
-    /// Whether this changes anything in `contact`.
+    /// Whether this change alters any field of `contact`.
     package func changes(_ contact: Contact) -> Bool {
         if let isAdded, isAdded != contact.isAdded { return true }
         if let isBlocked, isBlocked != contact.isBlocked { return true }
@@ -28,10 +29,9 @@ package struct ContactChange: Sendable {
 }
 
 extension WriteTransaction {
-    /// Changes the data that `owner` stores about a user; the owner's next login receives the
-    /// change.
+    /// Changes a contact of `owner`. The owner's devices receive the change at their next login.
     ///
-    /// - Parameter known: the contact as stored so far.
+    /// - Parameter known: the contact before the change.
     /// - Returns: the updated contact.
     package func change(_ known: Contact, of owner: UserID, by change: ContactChange) throws
         -> Contact
@@ -63,8 +63,8 @@ extension WriteTransaction {
             $0.bindWords(7, contact.lastName)
             $0.bind(8, ct)
         }
-        // The owner may show their phone only to users they have added, so the user's contact for
-        // the owner changes too.
+        // The owner may show their phone only to users whom the owner has added. The contact that
+        // the user has for the owner therefore changes too.
         if contact.isAdded != known.isAdded {
             try store.contacts.touchOne.run {
                 $0.bind(1, user.id.rawValue)
@@ -91,8 +91,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Changes a user's own profile. Everyone who has the user as a contact receives it at the next
-    /// login.
+    /// Changes a user's own profile. Everyone who has the user as a contact receives the new
+    /// profile at the next login.
     package func setProfile(
         of user: UserID,
         firstName: String,

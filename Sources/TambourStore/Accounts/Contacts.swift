@@ -1,31 +1,31 @@
 package import TambourProtocol
 import TambourSQL
 
-/// A user as the owner of a contact sees them. Dialog partners are contacts of each other, even if
-/// neither has added the other.
+/// A contact: a user as the owner of the contact sees this user. The two users of a dialog are
+/// contacts of each other, even if no one has added the other.
 package struct Contact: Sendable {
     package let account: Account
     /// Whether the owner added the user.
     package let isAdded: Bool
     /// Whether the owner blocked the user.
     package let isBlocked: Bool
-    /// Whether the two have a dialog.
+    /// Whether the owner and the user have a dialog.
     package let isPartner: Bool
-    /// The names the owner gave the user.
+    /// The names that the owner gave to the user.
     package let firstName: String?
     package let lastName: String?
     /// Whether the user has added the owner too.
     package let isMutual: Bool
-    /// Commit clock of the last change of the contact or of the user's profile.
+    /// The commit clock of the last change of the contact or of the user's profile.
     package let changed: Int64
-    /// Whether the user is or was the owner's contact; a removed contact stays as a tombstone.
+    /// Whether the user is or was the owner's contact.
     package let wasMet: Bool
 
-    /// Whether the contact still exists; a removed contact stays as a tombstone.
+    /// Whether the contact still exists. The row of a removed contact stays as a tombstone.
     package var isThere: Bool { isAdded || isBlocked || isPartner }
 
-    /// Whether the contact is stored because of the owner's actions; false if only because of a
-    /// dialog.
+    /// Whether the contact is stored because of the owner's actions; false if it is stored only
+    /// because of a dialog.
     package var isKept: Bool { isAdded || isBlocked || wasMet && !isPartner }
 }
 
@@ -37,7 +37,7 @@ package struct Standing: Sendable {
     package let isInvitable: Bool
 }
 
-/// The columns of `contact k`.
+/// The columns of the table `contact`, which the statements call `k`.
 enum ContactColumn: Int, SQLColumn {
     case added, blocked, partner, firstName, lastName, ct
     /// Whether the user has added the owner.
@@ -74,7 +74,7 @@ enum StandingColumn: Int, SQLColumn {
 
 struct ContactStatements {
     let byID: SQLQuery<ContactColumn>
-    /// An account, with the owner's contact row if the row exists.
+    /// Finds an account, together with the owner's contact row if this row exists.
     let person: SQLQuery<PersonColumn>
     let standing: SQLQuery<StandingColumn>
     let changed: SQLQuery<PersonColumn>
@@ -82,7 +82,7 @@ struct ContactStatements {
     /// The contacts that the owner added or blocked.
     let chosen: SQLQuery<PersonColumn>
     let blocks: SQLQuery<OwnerColumn>
-    /// The contacts of one status.
+    /// The contacts with one status, in the order of their ids.
     let listed: SQLQuery<PersonColumn>
     let countAdded: any SQLStatement
     let countBlocked: any SQLStatement
@@ -200,9 +200,9 @@ extension Contact {
         )
     }
 
-    /// A user who is not a contact of the caller.
+    /// Creates the value for a user who is not a contact of the caller.
     ///
-    /// - Parameter wasMet: whether the user was a contact.
+    /// - Parameter wasMet: whether the user was a contact of the caller earlier.
     package init(stranger account: Account, wasMet: Bool = false) {
         self.init(
             account: account,
@@ -221,20 +221,21 @@ extension Contact {
         isThere ? self : Contact(stranger: account, wasMet: wasMet)
     }
 
-    /// An upper estimate of the bytes that `user` takes on the wire.
+    /// An upper estimate of the size of the result of `user` on the wire, in bytes.
     package var wireSizeEstimate: Int {
         let given = (firstName?.utf8.count ?? 0) + (lastName?.utf8.count ?? 0)
         return account.wireSizeEstimate + 64 + 2 * given
     }
 
-    /// Returns the user object for the owner. It contains the names that the owner gave. It
-    /// contains the phone if the owner added the user and the user permits it.
+    /// Returns the user object that the owner receives. It contains the names that the owner gave
+    /// to the user. It contains the phone if the owner has added the user and the user lets the
+    /// owner see it.
     ///
     /// - Parameters:
-    ///   - showingPhone: shows the phone even if the owner has not added the user; the user must
-    ///     still permit it.
-    ///   - showingRemoval: marks a removed contact as removed, for clients that may still have to
-    ///     delete it.
+    ///   - showingPhone: includes the phone even if the owner has not added the user. The user must
+    ///     still let the owner see it.
+    ///   - showingRemoval: marks a removed contact as removed. Clients need this mark if they still
+    ///     have to delete the contact.
     package func user(showingPhone: Bool = false, showingRemoval: Bool = false) -> User {
         let mayShow = account.privacy.phoneNumber.includes(isAdded: isMutual)
         var user = account.user(showingPhone: mayShow && (showingPhone || isAdded))
@@ -258,7 +259,7 @@ extension Contact {
 }
 
 extension ReadTransaction {
-    /// Returns the contact that `owner` has for `user`, or a stranger.
+    /// Returns the contact that `owner` has for `user`. If there is none, returns a stranger.
     package func contact(_ user: Account, of owner: UserID) throws -> Contact {
         let contact = try store.contacts.byID.one {
             $0.bind(1, owner.rawValue)
@@ -269,8 +270,8 @@ extension ReadTransaction {
         return contact?.orStranger ?? Contact(stranger: user)
     }
 
-    /// Returns the contact that `owner` has for the user with this id, or a stranger; nil for an
-    /// unknown user.
+    /// Returns the contact that `owner` has for the user with this id. If there is none, returns a
+    /// stranger; nil for an unknown user.
     package func contact(_ user: UserID, of owner: UserID) throws -> Contact? {
         try store.contacts.person.one {
             $0.bind(1, owner.rawValue)
@@ -280,8 +281,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the contacts of `owner` that changed after `since` and up to `end` (commit clock),
-    /// newest change first. Includes removed contacts.
+    /// Returns the contacts of `owner` that changed after `since` and not after `end` (commit
+    /// clock), the newest change first. Includes removed contacts.
     package func changedContacts(
         of owner: UserID,
         since: Int64,
@@ -298,7 +299,7 @@ extension ReadTransaction {
 
     /// Returns the existing contacts of `owner`, the newest change first.
     ///
-    /// - Parameter withPartners: includes users who are contacts only by a dialog.
+    /// - Parameter withPartners: includes users who are contacts only because of a dialog.
     package func contacts(of owner: UserID, withPartners: Bool) throws -> [Contact] {
         let query = withPartners ? store.contacts.current : store.contacts.chosen
         return try query.all({ $0.bind(1, owner.rawValue) }, read: Contact.init(row:))
@@ -314,13 +315,14 @@ extension ReadTransaction {
         try store.contacts.countBlocked.oneCount { $0.bind(1, owner.rawValue) }
     }
 
-    /// Returns the number of contacts that the owner's actions keep stored (`Contact.isKept`).
+    /// Returns the number of contacts for which `Contact.isKept` is true.
     package func keptContactCount(of owner: UserID) throws -> Int {
         try store.contacts.countKept.oneCount { $0.bind(1, owner.rawValue) }
     }
 
-    /// Returns contacts of `owner` after `id`, in the order of their ids: the blocked contacts, the
-    /// added contacts that are not blocked, or the removed contacts.
+    /// Returns contacts of `owner` with a given status and with ids above `id`, in the order of
+    /// their ids. The status selects the blocked contacts, the added contacts that are not blocked,
+    /// or the removed contacts.
     package func contacts(
         of owner: UserID,
         status: ContactStatus,
@@ -338,7 +340,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns those of the two users who have blocked the other one.
+    /// Returns the users, of these two, who have blocked the other user.
     package func blockers(_ a: UserID, _ b: UserID) throws -> Set<UserID> {
         var blockers: Set<UserID> = []
         try store.contacts.blocks.each {
@@ -387,8 +389,8 @@ extension ReadTransaction {
         return audience.includes(isAdded: try hasAdded(account.id, caller)) ? account : nil
     }
 
-    /// Returns the first users who have added `user` or have a dialog with `user`, each with their
-    /// contact, in the order of the ids.
+    /// Returns users who have added `user` or have a dialog with `user`, in the order of their ids.
+    /// Each user comes with the contact that this user has for `user`.
     package func owners(
         of user: Account,
         limit: Int

@@ -5,7 +5,7 @@ enum AccountEndColumn: Int, SQLColumn {
     case deleteAt, inactiveDays, erasing, erasedUpTo
 }
 
-/// The number of messages in a part of a chat, and its last message.
+/// The number of messages in a part of a chat, and the last message of the part.
 enum MessagePartColumn: Int, SQLColumn {
     case count, last, lastNumber
 
@@ -33,9 +33,10 @@ struct ErasureStatements {
     let deletePart: any SQLStatement
     let reacted: SQLQuery<MessageIDColumn>
     let voted: SQLQuery<MessageIDColumn>
-    /// Deletes rows that concern only one user and that no login delta needs.
+    /// Deletes the rows of one user that no other user and no login delta needs.
     let ofUser: [any SQLStatement]
-    /// Deletes a limited number of rows from the tables that may hold many rows of one user.
+    /// Each statement deletes a limited number of rows. These statements are for tables that may
+    /// contain many rows of one user.
     let partsOfUser: [any SQLStatement]
     let forgetContacts: any SQLStatement
     let ofPhone: [any SQLStatement]
@@ -134,8 +135,8 @@ struct ErasureStatements {
                 """
             )
         }
-        // Users who added or blocked this user receive the removal of the contact. A dialog partner
-        // keeps the contact.
+        // Users who added or blocked this user learn that the contact is removed. For a dialog
+        // partner, the contact stays.
         forgetContacts = try sql.prepare(
             """
             UPDATE contact SET added = 0, blocked = 0, first_name = NULL, last_name = NULL, ct = $2
@@ -163,14 +164,14 @@ struct ErasureStatements {
     }
 }
 
-/// The rules and the progress of an account's erasure.
+/// The conditions and the progress of an account's erasure.
 package struct AccountEnd: Equatable, Sendable {
-    /// When the account is erased, Unix milliseconds; 0 for never.
+    /// The time at which the account is erased, Unix milliseconds; 0 for never.
     package let deleteAt: Int64
     /// The days of inactivity after which the account is erased; 0 for never.
     package let inactiveDays: Int
     package let isErasing: Bool
-    /// The last message already erased from the first remaining chat.
+    /// The last erased message of the chat that is being erased.
     package let erasedUpTo: MessageID
 }
 
@@ -185,7 +186,7 @@ extension AccountEnd {
     /// The milliseconds of inactivity after which the account is erased; nil for never.
     private var inactiveMs: Int64? { inactiveDays > 0 ? Int64(inactiveDays) * 86_400_000 : nil }
 
-    /// Whether the account has reached its limit of inactive days by `now`.
+    /// Whether the account has been inactive for its number of inactive days at `now`.
     package func isInactive(_ account: Account, now: Int64) -> Bool {
         inactiveMs.map { max(account.seen, account.registered) + $0 <= now } ?? false
     }
@@ -213,14 +214,15 @@ extension ReadTransaction {
         return end ?? .unplanned
     }
 
-    /// Returns an account that is being erased; otherwise an account that may be due by `now`; nil
-    /// if there is none. The caller checks the due time again, because the user's activity does not
-    /// update the stored time.
+    /// Returns an account that is being erased. If there is none, returns an account whose stored
+    /// due time is at or before `now`; otherwise nil. The caller must compute the due time again,
+    /// because the user's activity does not update the stored time.
     package func accountToErase(now: Int64) throws -> UserID? {
         try store.erasure.due.oneInt { $0.bind(1, now) }.map { UserID($0) }
     }
 
-    /// Returns the first chats that the user is or was a member of, or has commented in.
+    /// Returns at most `limit` chats of which the user is or was a member, or in which the user has
+    /// commented.
     package func chatsToErase(of user: UserID, limit: Int) throws -> [ChatKey] {
         try store.erasure.chats.all {
             $0.bind(1, user.rawValue)
@@ -235,9 +237,9 @@ extension WriteTransaction {
     /// Moves an account to another phone. Everyone who has the user as a contact receives the
     /// change at the next login.
     ///
-    /// Earlier codes sent to the new phone become void, because the phone may have belonged to
-    /// somebody else. Password challenges and login tokens that a code to the old phone opened
-    /// become void too.
+    /// Voids the codes that were sent to the new phone earlier, because this phone may have
+    /// belonged to somebody else. Also voids the password challenges and login tokens that were
+    /// opened by a code to the old phone.
     package func setPhone(_ phone: Int64, of user: UserID) throws {
         writes += 1
         try store.sessions.voidCodesOfPhone.run { $0.bind(1, phone) }
@@ -250,7 +252,7 @@ extension WriteTransaction {
         try touchContacts(of: user)
     }
 
-    /// Sets when the account is erased, Unix milliseconds; 0 for never.
+    /// Sets the time at which the account is erased, Unix milliseconds; 0 for never.
     package func setDeletion(at time: Int64, of user: UserID) throws {
         writes += 1
         try store.erasure.setDeletion.run {
@@ -279,8 +281,8 @@ extension WriteTransaction {
     /// Records, at most once an hour, that the server is running.
     ///
     /// - Parameters:
-    ///   - outage: a gap between two records that is longer than this counts as an outage,
-    ///     milliseconds.
+    ///   - outage: the maximum time between two records, milliseconds. A longer gap counts as an
+    ///     outage.
     ///   - grace: the time after an outage during which no account counts as inactive,
     ///     milliseconds.
     /// - Returns: the time until which no account counts as inactive, Unix milliseconds.
@@ -296,7 +298,7 @@ extension WriteTransaction {
         return try store.meta.value(Self.sparedKey) ?? 0
     }
 
-    /// Records that the account need not be checked before `time`, Unix milliseconds.
+    /// Records that no check of the account is necessary before `time`, Unix milliseconds.
     package func setDue(at time: Int64, of user: UserID) throws {
         writes += 1
         try store.erasure.setDue.run {
@@ -305,18 +307,18 @@ extension WriteTransaction {
         }
     }
 
-    /// The keys in `meta` of two times: when the server last ran, and until when no account counts
-    /// as inactive.
+    /// The keys in `meta` for two times. The first is the last time at which the server ran. The
+    /// second is the time until which no account counts as inactive.
     private static let upKey = "up"
     private static let sparedKey = "spared_until"
 
     // MARK: - Erasing
 
-    /// Runs the first step: nobody can sign in as this user, and nobody can see the user's
-    /// identity.
+    /// Runs the first step. After it, nobody can sign in as this user, and nobody can see the
+    /// user's identity.
     ///
-    /// The account's row stays without its content: it prevents the id from being reused, and
-    /// informs partners' clients that the user is erased.
+    /// The account's row stays without its content. The row prevents the id from being reused.
+    /// Partners' clients learn from it that the user is erased.
     package func beginErasure(of account: Account) throws {
         writes += 1
         try flush()
@@ -342,7 +344,7 @@ extension WriteTransaction {
         try store.erasure.begin.run { $0.bind(1, account.id.rawValue) }
     }
 
-    /// Runs a further step: removes rows that have been invisible since the first step.
+    /// Runs one more step, which removes rows. Since the first step, nobody can see these rows.
     ///
     /// - Returns: the number of rows removed; `limit` when there may be more.
     package func eraseRows(of user: UserID, limit: Int) throws -> Int {
@@ -356,10 +358,11 @@ extension WriteTransaction {
         return count
     }
 
-    /// Returns a chat to erase from, even if the user has left it.
+    /// Returns a chat from which the user's data must be erased, even if the user has left the
+    /// chat.
     package func chatToErase(_ key: ChatKey) throws -> ChatState? { try chat(key) }
 
-    /// Records the last message that was erased from the first remaining chat.
+    /// Records the last erased message of the chat that is being erased.
     package func setErased(upTo last: MessageID, of user: UserID) throws {
         writes += 1
         try store.erasure.setErased.run {
@@ -370,8 +373,8 @@ extension WriteTransaction {
 
     /// Finds the end of the next part of a chat.
     ///
-    /// - Returns: the last of at most `limit` messages after `first`, and their count; nil if no
-    ///   messages follow.
+    /// - Returns: the last message of the part, and the part's number of messages. The part begins
+    ///   after `first` and has at most `limit` messages. Nil if no message follows `first`.
     package func part(
         of chat: ChatState,
         after first: MessageID,
@@ -389,7 +392,7 @@ extension WriteTransaction {
         return part
     }
 
-    /// Returns the first messages to which `user` has reacted in a chat.
+    /// Returns the first messages of a chat to which `user` has reacted.
     package func messagesReactedTo(
         by user: UserID,
         in chat: ChatState,
@@ -398,7 +401,7 @@ extension WriteTransaction {
         try messages(store.erasure.reacted, of: user, in: chat, limit)
     }
 
-    /// Returns the first messages in a chat with a poll in which `user` has voted.
+    /// Returns the first messages of a chat that contain a poll in which `user` has voted.
     package func messagesVotedIn(
         by user: UserID,
         in chat: ChatState,
@@ -422,7 +425,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Returns the new owner when `user` leaves; nil if no other member remains.
+    /// Returns the member who becomes the owner when `user` leaves; nil if no other member remains.
     package func successor(of user: UserID, in chat: ChatState) throws -> UserID? {
         try flush()
         let successor = try store.erasure.successor.oneInt {
@@ -432,8 +435,8 @@ extension WriteTransaction {
         return successor.map { UserID($0) }
     }
 
-    /// Deletes the rows that record `user` as a former member of a chat or as a commenter. Other
-    /// users may still have the chat.
+    /// Deletes the rows that record `user` as a former member of a chat or as a commenter. The chat
+    /// itself stays, because other users may still have it.
     package func forget(_ user: UserID, in chat: ChatKey) throws {
         writes += 1
         try store.members.revive.statement.run {
@@ -446,8 +449,10 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes messages of a chat without members. After the last message, deletes a dialog, saved
-    /// messages or comments completely. The row of a group or channel stays, because former members
+    /// Deletes messages of a chat without members.
+    ///
+    /// After the last message, also deletes the chat itself if it is a dialog, a chat of saved
+    /// messages, or a chat of comments. The row of a group or channel stays, because former members
     /// learn from it that they have left.
     ///
     /// - Parameter limit: the maximum number of messages.
@@ -491,7 +496,7 @@ extension WriteTransaction {
         return comments + (part?.count ?? 0)
     }
 
-    /// Runs the last step: only the empty row of the account remains.
+    /// Runs the last step. After it, only the empty row of the account remains.
     package func endErasure(of user: UserID) throws {
         writes += 1
         try store.erasure.end.run { $0.bind(1, user.rawValue) }

@@ -1,9 +1,9 @@
 import TambourProtocol
 import TambourSQL
 
-/// The statements for users whom a chat's messages name: authors of messages forwarded to the chat,
-/// and users on contact cards sent to it. The chat's members may see these users, even users who
-/// are not members.
+/// The statements for the users whom the messages of a chat name. A message names a user if it
+/// forwards a message of this user, or contains the user's contact card. The members of the chat
+/// may see a named user, even if this user is not a member.
 struct IntroductionStatements {
     private static let add = """
         INSERT INTO introduction (user_id, chat) VALUES ($1, $2)
@@ -20,7 +20,7 @@ struct IntroductionStatements {
         add = try sql.prepare(Self.add)
     }
 
-    /// Fills the table from the messages of an older store.
+    /// Fills the table from the messages of a store that is older than the table.
     @Sendable
     static func introduceNamed(on sql: any SQLConnection) throws(SQLError) {
         let add = try sql.prepare(Self.add)
@@ -46,7 +46,8 @@ struct IntroductionStatements {
 }
 
 private enum People {
-    /// Returns the users named by the contact cards and the forward of a message.
+    /// Returns the users whom a message names: users on its contact cards, and the author of the
+    /// forwarded message.
     static func named(
         attaches: Packed<[Attach]>?,
         forward: Packed<MessageLink>?
@@ -69,7 +70,8 @@ private enum People {
 extension WriteTransaction {
     /// Lets the members of a chat see the users whom a message names.
     ///
-    /// Members of a channel see commenters, and the users whom comments name.
+    /// For a comment, lets the members of the channel see the author of the comment and the users
+    /// whom the comment names.
     func introduceNamed(in record: MessageRecord, of chat: ChatState) throws {
         guard record.attaches != nil || record.forward != nil || chat.post != nil else { return }
         var named = People.named(attaches: record.attaches, forward: record.forward)

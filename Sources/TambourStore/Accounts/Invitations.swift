@@ -36,7 +36,7 @@ struct InvitationStatements {
             """
         )
         renew = try sql.prepare("UPDATE invitation SET created = $2, expires = $3 WHERE id = $1")
-        // The phone is no longer needed; the account has it.
+        // Removes the phone from the invitation. From now on the account contains the phone.
         use = try sql.prepare("UPDATE invitation SET uses = uses + 1, phone = NULL WHERE id = $1")
         insertUse = try sql.prepare(
             "INSERT INTO invitation_use (user_id, invitation, used) VALUES ($1, $2, $3)"
@@ -48,8 +48,8 @@ struct InvitationStatements {
             """
         )
         delete = try sql.prepare("DELETE FROM invitation WHERE id = $1")
-        // Deletes a few rows at a time, so that no user's request waits for the deletion of
-        // thousands.
+        // Deletes only a few rows at a time. Otherwise a user's request might have to wait until
+        // thousands of rows are deleted.
         prune = try sql.prepare(
             """
             DELETE FROM invitation WHERE id IN (
@@ -60,7 +60,7 @@ struct InvitationStatements {
     }
 }
 
-/// The id of an invitation to the server; never reused.
+/// The id of an invitation to the server. An id is never reused.
 package struct InvitationID: Hashable, Comparable, Sendable {
     package let rawValue: Int64
 
@@ -73,13 +73,13 @@ package struct InvitationID: Hashable, Comparable, Sendable {
     }
 }
 
-/// An invitation to register on a server that does not let everybody in.
+/// An invitation to register on a server on which not everybody may register.
 package struct Invitation: Equatable, Sendable {
     package let id: InvitationID
-    /// The invited phone (digits without the plus). Nil for an invitation with a code, and after
-    /// the phone has registered.
+    /// The invited phone (digits without the plus). Nil if the invitation has a code, or if the
+    /// phone has already registered.
     package let phone: Int64?
-    /// Whether the invitation has a code, so that anybody may use it.
+    /// Whether the invitation has a code. Anybody who knows the code may use the invitation.
     package let hasCode: Bool
     package let maxUses: Int
     package let uses: Int
@@ -109,12 +109,12 @@ extension ReadTransaction {
         try store.invitations.byID.one({ $0.bind(1, id.rawValue) }, read: Invitation.init(row:))
     }
 
-    /// Returns the invitation of a phone that has not registered with it.
+    /// Returns the invitation for a phone that has not yet registered with this invitation.
     package func invitation(phone: Int64) throws -> Invitation? {
         try store.invitations.byPhone.one({ $0.bind(1, phone) }, read: Invitation.init(row:))
     }
 
-    /// Returns the invitation of a code (as its SHA-256).
+    /// Returns the invitation with a code. The caller passes the SHA-256 of the code.
     package func invitation(codeHash: [UInt8]) throws -> Invitation? {
         try store.invitations.byCode.one(
             { $0.bindBlob(1, codeHash) },
@@ -141,7 +141,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the first users who registered with an invitation, without erased users.
+    /// Returns the first users who registered with an invitation. Omits erased users.
     package func users(of invitation: InvitationID, limit: Int) throws -> [UserID] {
         try store.invitations.users.all {
             $0.bind(1, invitation.rawValue)
@@ -156,8 +156,8 @@ extension WriteTransaction {
     /// The key in `meta` for the newest invitation's id.
     static let lastInvitationKey = "last_invitation"
 
-    /// Stores an invitation with a code (as its SHA-256), and deletes some invitations that ended
-    /// before `keptSince`.
+    /// Stores an invitation with a code; the caller passes the SHA-256 of the code. Also deletes
+    /// some invitations that expired before `keptSince`.
     ///
     /// - Parameter expires: Unix milliseconds, like `keptSince`.
     package func createInvitation(
@@ -177,8 +177,9 @@ extension WriteTransaction {
         )
     }
 
-    /// Invites a phone. If the phone is invited already, renews its invitation: `created` and
-    /// `expires` change. Otherwise also deletes some invitations that ended before `keptSince`.
+    /// Invites a phone. If the phone is already invited, renews the invitation: `created` and
+    /// `expires` change. Otherwise stores an invitation, and deletes some invitations that expired
+    /// before `keptSince`.
     ///
     /// - Parameter expires: Unix milliseconds, like `keptSince`.
     package func invite(
@@ -215,8 +216,8 @@ extension WriteTransaction {
     ) throws -> InvitationID {
         writes += 1
         try store.invitations.prune.run { $0.bind(1, keptSince) }
-        // Code requests and registrations refer to invitations by id, so the id of a deleted
-        // invitation must not be reused.
+        // The id of a deleted invitation must not be reused, because code requests and
+        // registrations may still contain it.
         let id = try (store.meta.value(Self.lastInvitationKey) ?? 0) + 1
         try store.meta.set(Self.lastInvitationKey, id)
         try store.invitations.insert.run {
@@ -231,7 +232,7 @@ extension WriteTransaction {
         return InvitationID(id)
     }
 
-    /// Counts a use of an open invitation by a user who was created in this transaction.
+    /// Records that a user, created in this transaction, has used an open invitation.
     package func use(_ invitation: InvitationID, by user: UserID) throws {
         writes += 1
         try store.invitations.use.run { $0.bind(1, invitation.rawValue) }
@@ -242,7 +243,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes an invitation. Registrations that were begun with it cannot be finished.
+    /// Deletes an invitation. A registration that began with this invitation can no longer be
+    /// finished.
     ///
     /// - Returns: false if there is no such invitation.
     package func deleteInvitation(_ id: InvitationID) throws -> Bool {

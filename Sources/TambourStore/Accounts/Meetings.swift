@@ -3,16 +3,17 @@ import TambourSQL
 
 /// How much a viewer may learn about a user.
 package enum Nearness: Comparable, Sendable {
-    /// Nothing: the user looks like an unassigned id.
+    /// The viewer may learn nothing: the user looks like an id that no user has.
     case stranger
-    /// Only the profile.
+    /// The viewer may see only the profile.
     case met
-    /// The profile, and the presence if the user shows it and has not blocked the viewer.
+    /// The viewer may see the profile. The viewer may also see the presence, if the user shows it
+    /// and has not blocked the viewer.
     case near
 }
 
-/// The numbers of rows through which the viewer `$1` may have met the user `$2`; each count stops
-/// at `$3` at the latest.
+/// The numbers of rows through which the viewer `$1` may have met the user `$2`. Each count ends at
+/// `$3`.
 enum TraceColumn: Int, SQLColumn {
     case groups, former, named, ownPublic, requests
 
@@ -45,12 +46,12 @@ struct MeetingStatements {
     let chats: any SQLStatement
     let traces: SQLQuery<TraceColumn>
     let together: any SQLStatement
-    /// Finds a group with the first user as a member and the second as a former member;
-    /// `leftByFirst` swaps the users.
+    /// Finds a group of which the first user is a member and the second user is a former member.
+    /// `leftByFirst` does the same with the two users exchanged.
     let left: any SQLStatement
     let leftByFirst: any SQLStatement
-    /// Finds a chat that has the first user as a member and names the second user; `firstNamed`
-    /// swaps the users.
+    /// Finds a chat of which the first user is a member and in which a message names the second
+    /// user. `firstNamed` does the same with the two users exchanged.
     let named: any SQLStatement
     let firstNamed: any SQLStatement
 
@@ -58,8 +59,8 @@ struct MeetingStatements {
         let rows = "SELECT 1 FROM member WHERE user_id = $1"
         chats = try sql.prepare("SELECT \(TraceColumn.count(rows, limit: "$2"))")
         traces = try sql.query("SELECT \(TraceColumn.list)")
-        // Scans the rows of the first user and looks up the rows of the second user; SQLite keeps
-        // the order of a CROSS JOIN. Members of a channel do not see each other.
+        // Scans the rows of the first user and looks up the rows of the second user. CROSS JOIN
+        // makes SQLite keep this order. Members of a channel do not see each other.
         together = try sql.prepare(
             """
             SELECT 1
@@ -90,8 +91,8 @@ struct MeetingStatements {
 
 /// Decides how much the viewer may learn about each user of one request.
 ///
-/// Evaluates users in the order of the request. After `maxComparedRows` compared rows, every user
-/// who is not a contact counts as a stranger.
+/// Evaluates the users in the order of the request. After it has compared `maxComparedRows` rows,
+/// every further user who is not a contact counts as a stranger.
 package struct Meetings {
     package let viewer: UserID
     /// The viewer's number of chats, at most `maxComparedChats`; nil until it is needed.
@@ -107,10 +108,11 @@ package struct Meetings {
 
     /// Whether a user is at least as near to the viewer as `wanted`.
     ///
-    /// The same statements run for unknown users and for strangers, so that timing reveals little
-    /// about which users exist.
+    /// The same statements run for unknown users and for strangers, so the time of an answer
+    /// reveals little about which users exist.
     ///
-    /// - Parameter contact: the viewer's row for the user; nil if the id is unassigned.
+    /// - Parameter contact: the contact that the viewer has for the user; nil if no user has this
+    ///   id.
     package mutating func isAtLeast(
         _ wanted: Nearness,
         _ user: UserID,
@@ -140,19 +142,21 @@ package struct Meetings {
 
     private mutating func compared(_ count: Int64, in snapshot: ReadTransaction) {
         rows -= count
-        // Each row is counted and then looked up, which takes as long as counting four rows.
+        // Each row is counted and then looked up. Looking up a row takes about as long as counting
+        // several rows, so each row counts as four.
         snapshot.store.noteCounted(4 * Int(clamping: count))
     }
 }
 
 extension Contact {
-    /// The nearness that the contact alone gives; a former contact still counts as met.
+    /// The nearness that follows from the contact alone. A former contact still counts as met.
     var nearness: Nearness {
         isAdded || isPartner ? .near : wasMet ? .met : .stranger
     }
 }
 
-/// The rows of a user through which other users may have met the user, counted up to a limit.
+/// The numbers of a user's rows through which other users may have met this user. Each count ends
+/// at a limit.
 private struct Traces {
     var groups: Int64 = 0
     var former: Int64 = 0
@@ -190,8 +194,8 @@ extension ReadTransaction {
     }
 
     /// - Parameters:
-    ///   - own: the number of chats of the viewer.
-    ///   - others: the user's number of groups and channels, at most `own + 1`.
+    ///   - own: the viewer's number of chats.
+    ///   - others: the number of groups and channels of the user, at most `own + 1`.
     fileprivate func areTogether(
         _ viewer: UserID,
         _ user: UserID,

@@ -31,7 +31,7 @@ struct PasswordStatements {
     }
 }
 
-/// A password as stored: its hash and the salt of this hash.
+/// A password as it is stored: the hash and the salt.
 package struct HashedPassword: Equatable, Sendable {
     package let salt: [UInt8]
     package let hash: [UInt8]
@@ -39,7 +39,7 @@ package struct HashedPassword: Equatable, Sendable {
     package let logRounds: Int
     package let version: Version
 
-    /// The input of scrypt; the raw values are the values of the column `version`.
+    /// The data that scrypt hashes. The raw values are the values of the column `version`.
     package enum Version: Int64, Sendable {
         /// The password's bytes. Trailing NULs do not change the hash.
         case plain = 0
@@ -54,14 +54,14 @@ package struct HashedPassword: Equatable, Sendable {
         self.version = version
     }
 
-    /// Whether the hash can belong to `password`. A plain hash ignores trailing NULs, so a password
-    /// that ends with NUL is always wrong.
+    /// Whether the hash can be a hash of `password`. A plain hash ignores trailing NULs. For such a
+    /// hash, a password that ends with NUL is therefore always wrong.
     package func mayBe(_ password: String) -> Bool {
         version == .digested || password.utf8.last != 0
     }
 
-    /// Whether both were hashed with the same parameters, so that equal hashes mean equal
-    /// passwords.
+    /// Whether the two passwords were hashed with the same parameters. Only then do equal hashes
+    /// mean equal passwords.
     package func isComparable(to other: HashedPassword) -> Bool {
         salt == other.salt && logRounds == other.logRounds && version == other.version
     }
@@ -119,8 +119,8 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Sets or replaces the second factor of a user, and voids everything that the previous factor
-    /// opened.
+    /// Sets or replaces the second factor of a user. Voids all challenges and tracks that belong to
+    /// the previous factor.
     package func setPassword(
         _ password: HashedPassword,
         hint: Text?,
@@ -140,7 +140,7 @@ extension WriteTransaction {
         try voidTracks(of: user)
     }
 
-    /// Removes the second factor of a user, and voids everything that it opened.
+    /// Removes the second factor of a user. Voids all challenges and tracks that belong to it.
     package func removePassword(of user: UserID) throws {
         writes += 1
         try store.passwords.delete.run { $0.bind(1, user.rawValue) }
@@ -157,13 +157,14 @@ extension WriteTransaction {
         }
     }
 
-    /// Voids challenges, and the tracks that checked the old second factor or prepared its change.
+    /// Voids the user's challenges. Also voids the tracks in which the old second factor was
+    /// checked or a change of it was prepared.
     private func voidTracks(of user: UserID) throws {
         try voidChallenges(of: user)
         try store.tracks.endSettingsOfUser.run { $0.bind(1, user.rawValue) }
     }
 
-    /// Voids the intermediate results of a code: challenges and login tokens.
+    /// Voids what the user received after entering a code: challenges and login tokens.
     func voidChallenges(of user: UserID) throws {
         try store.tracks.deleteAfterCodeOfUser.run { $0.bind(1, user.rawValue) }
     }

@@ -1,7 +1,8 @@
 package import TambourProtocol
 import TambourSQL
 
-/// The statements for the words of people's names, `account_word`, which PUBLIC_SEARCH uses.
+/// The statements for the table `account_word`, which contains the words of people's names.
+/// PUBLIC_SEARCH uses this table.
 struct PeopleStatements {
     private static let add = """
         INSERT INTO account_word (word, user_id) VALUES ($1, $2)
@@ -55,7 +56,7 @@ struct PeopleStatements {
 }
 
 extension WriteTransaction {
-    /// Replaces the search words of the user by the words of a new name.
+    /// Replaces the user's search words by the words of a new name.
     package func indexName(of user: UserID, firstName: String, lastName: String?) throws {
         try store.people.forget.run { $0.bind(1, user.rawValue) }
         let name = [firstName, lastName ?? ""].joined(separator: " ")
@@ -67,14 +68,15 @@ enum WordColumn: Int, SQLColumn {
     case word
 }
 
-/// The statements that find items by the words of their names; `Item` lists an item's columns.
+/// The statements that find items by the words of their names. The cases of `Item` are the columns
+/// of an item.
 struct NameStatements<Item: SQLColumn> {
-    /// Finds the row at which a page starts, by the number of preceding rows.
+    /// Finds the row at which a page starts. The caller gives the number of preceding rows.
     let place: SQLQuery<SQLPair<WordColumn, IDColumn>>
     let page: SQLQuery<SQLPair<Item, WordColumn>>
 
     /// - Parameters:
-    ///   - table: the words, each with an id in the column `id`.
+    ///   - table: the table of the words. Its column `id` contains the id of the named item.
     ///   - owners: the table of the named items.
     init(_ sql: any SQLConnection, table: String, id: String, owners: String) throws {
         place = try sql.query(
@@ -96,17 +98,18 @@ struct NameStatements<Item: SQLColumn> {
 
 /// The results of a name search, and the search's progress.
 package struct NamePage<Found> {
-    /// The results, each with the number of rows scanned up to and including it.
+    /// The results. Each has the number of rows that were scanned up to this result, including its
+    /// own row.
     package var found: [(item: Found, rows: Int)] = []
     /// The number of rows scanned so far, including earlier pages.
     package var rows: Int
-    /// Whether the search stopped before the last row.
+    /// Whether the search stopped before it had read all rows.
     package var isCut = false
 }
 
 extension ReadTransaction {
     /// Returns the people whose names match: each word of `query` is the start of a word in the
-    /// name. The results are sorted by the first word of the name that begins with the longest
+    /// name. The results are sorted first by the word of the name that begins with the longest
     /// query word, then by id. Blocked accounts are omitted.
     ///
     /// - Parameters:
@@ -153,7 +156,7 @@ extension ReadTransaction {
             $0.bindBlob(1, word)
             $0.bind(2, id)
             $0.bindBlob(3, end)
-            // One row above the limit shows that more rows follow.
+            // Ask for one row more than the limit. If this row exists, more rows follow.
             $0.bind(4, Int64(limits.maxScannedRows) + 1)
         } while: { row in
             guard page.found.count < limit, page.rows == skipped || !budget.isSpent else {
@@ -164,8 +167,8 @@ extension ReadTransaction {
             page.rows += 1
             let next = read(row.first())
             guard let names = names(next), query.matches(names.0, names.1) else { return true }
-            // If several words of an item's names match, each has a row, perhaps on different
-            // pages. Only the row of the first word counts.
+            // If several words in an item's names match, the item has a row for each of them,
+            // perhaps on different pages. Only the row of the first of these words counts.
             let words = SearchWords.words(of: names.0).union(SearchWords.words(of: names.1))
             let first = words.filter { $0.starts(with: longest) }
                 .min { $0.lexicographicallyPrecedes($1) }
@@ -183,7 +186,7 @@ extension ReadTransaction {
         _ query: SQLQuery<SQLPair<WordColumn, IDColumn>>
     ) throws -> (word: [UInt8], id: Int64)? {
         guard rows > 0 else { return (word, .min) }
-        // Clients may invent markers, and skipping rows costs time.
+        // A client may invent a marker with a large number, and skipping rows takes time.
         guard rows <= limits.maxSkippedNames else { return nil }
         return try query.one {
             $0.bindBlob(1, word)

@@ -109,24 +109,25 @@ struct SessionStatements {
 package struct LoginCode: Sendable {
     package let phone: Int64
     package let codeHash: [UInt8]
-    /// Unix milliseconds; 0 once the code is used or void.
+    /// Unix milliseconds; 0 after the code is used or voided.
     package let expires: Int64
     package let tries: Int
     /// The user whose phone number the code changes; nil for a sign-in code.
     package let user: UserID?
-    /// The invitation that lets a new phone in; nil if none was needed.
+    /// The invitation with which a new phone may register; nil if no invitation is needed.
     package let invitation: InvitationID?
 }
 
-/// A phone whose owner has entered the code sent to it and may create an account.
+/// A phone whose owner may create an account, because the owner has entered the code that was sent
+/// to the phone.
 package struct Registration: Equatable, Sendable {
     package let phone: Int64
-    /// The invitation that lets the phone in; nil if none was needed.
+    /// The invitation with which the phone may register; nil if no invitation is needed.
     package let invitation: InvitationID?
 }
 
 extension ReadTransaction {
-    /// Returns the session of a login token (as its SHA-256).
+    /// Returns the session of a login token. The caller passes the SHA-256 of the token.
     package func session(tokenHash: [UInt8]) throws -> SessionRecord? {
         try store.sessions.byToken.one {
             $0.bindBlob(1, tokenHash)
@@ -144,8 +145,8 @@ extension ReadTransaction {
         try store.sessions.ofUser.all({ $0.bind(1, user.rawValue) }, read: SessionRecord.init(row:))
     }
 
-    /// Returns the code request of a token (as its SHA-256); the reply to opcode 17 contained the
-    /// token.
+    /// Returns the code request of a token. The client received the token in the reply to opcode
+    /// 17. The caller passes the SHA-256 of the token.
     package func loginCode(tokenHash: [UInt8]) throws -> LoginCode? {
         try store.sessions.code.one {
             $0.bindBlob(1, tokenHash)
@@ -187,7 +188,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the registration of a token (as its SHA-256); nil if it has expired.
+    /// Returns the registration of a token; nil if the registration has expired. The caller passes
+    /// the SHA-256 of the token.
     package func registration(tokenHash: [UInt8], now: Int64) throws -> Registration? {
         try store.sessions.registration.one {
             $0.bindBlob(1, tokenHash)

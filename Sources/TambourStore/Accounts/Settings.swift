@@ -1,11 +1,12 @@
 package import TambourProtocol
 import TambourSQL
 
-/// The settings of `SettingName` that the server enforces: what a user lets others do and see.
+/// The settings in `SettingName` that the server enforces. They state what other users may do and
+/// see.
 package struct Privacy: Equatable, Sendable {
     package enum Audience: Int64, Sendable {
         case all = 0
-        /// Users whom the user has added.
+        /// Only the users whom this user has added.
         case contacts = 1
         case none = 2
 
@@ -19,7 +20,7 @@ package struct Privacy: Equatable, Sendable {
         }
     }
 
-    /// Whether presence is hidden from everybody.
+    /// Whether the user's presence is hidden from everybody.
     package var isHidden = false
     /// Whether other users see how far the user has read.
     package var showsReadMark = true
@@ -34,8 +35,8 @@ extension Privacy {
     /// The bit of the column `account.privacy` that hides read marks from everybody.
     static let hidesReadMark: Int64 = 1 << 7
 
-    /// Decodes the column `account.privacy`. SQL statements also read bit 0 (`isHidden`)
-    /// themselves.
+    /// Decodes the column `account.privacy`. SQL statements do not use this function; they read bit
+    /// 0 (`isHidden`) directly.
     init(column: Int64) {
         func audience(_ shift: Int64) -> Audience {
             Audience(rawValue: column >> shift & 3) ?? .none
@@ -65,7 +66,7 @@ enum SettingValueColumn: Int, SQLColumn {
     case value
 }
 
-/// The bytes of the settings of the user `$1`.
+/// The sizes of the settings of the user `$1`, in bytes.
 enum SettingBytesColumn: Int, SQLColumn {
     case ofUser, ofChats
 
@@ -140,8 +141,8 @@ struct SettingStatements {
         )
     }
 
-    /// Applies read mark settings that users made before the server enforced them. A value that is
-    /// not a boolean is deleted.
+    /// Applies the read mark settings that users stored before the server enforced this setting.
+    /// Deletes a value that is not a boolean.
     @Sendable
     static func obeyReadMarks(on sql: any SQLConnection) throws(SQLError) {
         let name = Array("SHOW_READ_MARK".utf8)
@@ -179,8 +180,8 @@ extension ReadTransaction {
         )
     }
 
-    /// Returns the settings of the user's chats; the keys are the chat ids that the user sees, and
-    /// every value is a map.
+    /// Returns the settings of the user's chats. The keys are the chat ids that the user's clients
+    /// use. Every value is a map.
     ///
     /// - Parameter room: the maximum number of bytes; settings that do not fit are omitted.
     package func chatSettings(
@@ -192,7 +193,7 @@ extension ReadTransaction {
         try store.settings.ofChats.each {
             $0.bind(1, user.rawValue)
         } do: { row in
-            // The value, plus 14 bytes for an id and the header of a map.
+            // The size of the value, plus 14 bytes for an id and the header of a map.
             let size = row.borrowedBytes(.value).count + 14
             guard size <= room else { return }
             room -= size
@@ -201,7 +202,7 @@ extension ReadTransaction {
         return IDMap(pairs)
     }
 
-    /// Returns the settings of one chat of the user, a map; nil if there are no settings.
+    /// Returns the settings of one chat of the user, which are a map; nil if there are no settings.
     package func settings(of user: UserID, in chat: ChatID) throws -> AnyValue? {
         try store.settings.ofChat.one {
             $0.bind(1, user.rawValue)
@@ -217,7 +218,8 @@ extension ReadTransaction {
         return privacy.map { Privacy(column: $0).showsReadMark } ?? false
     }
 
-    /// Returns the size of all settings of the user and of their chats, in bytes.
+    /// Returns the total size of the user's own settings and the settings of the user's chats, in
+    /// bytes.
     package func settingsBytes(of user: UserID) throws -> Int {
         try store.settings.bytes.one {
             $0.bind(1, user.rawValue)
@@ -233,7 +235,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Stores a setting of the user; nil deletes it. `settingsChanged` must follow.
+    /// Stores a setting of the user; nil deletes it. The caller must then call `settingsChanged`.
     package func set(_ name: Text, to value: AnyValue?, of user: UserID) throws {
         let statement = value == nil ? store.settings.removeOfUser : store.settings.upsertOfUser
         statement.bind(1, user.rawValue)
@@ -242,7 +244,8 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Stores the settings of a chat, a map; nil deletes them. `settingsChanged` must follow.
+    /// Stores the settings of a chat, which are a map; nil deletes them. The caller must then call
+    /// `settingsChanged`.
     package func set(_ value: AnyValue?, of chat: ChatID, for user: UserID) throws {
         let statement = value == nil ? store.settings.removeOfChat : store.settings.upsertOfChat
         statement.bind(1, user.rawValue)
@@ -251,14 +254,15 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Records that settings of `account` have changed, and stores its privacy. After a change of
-    /// the phone's visibility, users who have the account as a contact receive it at their next
+    /// Records that settings of `account` have changed, and stores its privacy. If the visibility
+    /// of the phone has changed, users who have the account as a contact receive it at their next
     /// login.
     ///
-    /// - Returns: the version of the settings. Clients store the hash of this version.
+    /// - Returns: the version of the settings. Clients store a hash that the server makes from this
+    ///   version.
     package func settingsChanged(of account: Account, privacy: Privacy) throws -> Int64 {
         writes += 1
-        // Two changes within one batch get two versions.
+        // Two changes in the same batch must get different versions.
         let version = max(ct, account.settingsVersion + 1)
         try store.settings.setVersion.run {
             $0.bind(1, account.id.rawValue)

@@ -66,7 +66,7 @@ struct TrackStatements {
         checkEmail = try sql.prepare(
             "UPDATE track SET email_checked = 1, code_expires = 0 WHERE id_hash = $1"
         )
-        // The row stays for a while because it counts against the hourly limit.
+        // The row stays for a while, because it counts towards the hourly limit.
         let end = "UPDATE track SET expires = 0, email = NULL, code_hash = NULL"
         self.end = try sql.prepare("\(end) WHERE id_hash = $1")
         endSettingsOfUser = try sql.prepare(
@@ -93,12 +93,12 @@ struct TrackStatements {
     }
 }
 
-/// A process that spans several requests, which a secret connects.
+/// A process of several requests. All these requests contain the same secret.
 package struct Track: Sendable {
     package enum Kind: Int64, Sendable {
         /// Setting, changing or removing the caller's password.
         case settings = 0
-        /// Entering the password after the code, during a login.
+        /// Entering the password during a login, after the code.
         case challenge = 1
         /// Logging in by a QR code.
         case qr = 2
@@ -107,13 +107,15 @@ package struct Track: Sendable {
     }
 
     package let kind: Kind
-    /// The owner. For a QR login: the user who approved it, nil before the approval.
+    /// The user to whom the track belongs. For a QR login, the user who approved it; nil before the
+    /// approval.
     package let user: UserID?
-    /// The session that opened the track or approved its QR login; nil if there is no such session.
+    /// The session that opened the track. For a QR login, the session that approved it. Nil if
+    /// there is no such session.
     package let session: SessionID?
     /// Unix milliseconds, like all expiry times in this file.
     package let expires: Int64
-    /// Whether the user gave the correct old password.
+    /// Whether the user has entered the correct old password.
     package let isChecked: Bool
     /// The e-mail address to which a code was sent.
     package let email: String?
@@ -139,15 +141,16 @@ package struct Track: Sendable {
 }
 
 extension ReadTransaction {
-    /// Returns the track of a secret (as its SHA-256), if it has not expired by `now`.
+    /// Returns the track of a secret; nil if the track has expired at `now`. The caller passes the
+    /// SHA-256 of the secret.
     package func track(idHash: [UInt8], now: Int64) throws -> Track? {
         let track = try store.tracks.byID.one({ $0.bindBlob(1, idHash) }, read: Track.init(row:))
         guard let track, track.expires > now else { return nil }
         return track
     }
 
-    /// Returns the QR login of a link (as its SHA-256), with the hash of its track's secret; nil if
-    /// it has expired.
+    /// Returns the QR login of a link, with the hash of the track's secret; nil if the QR login has
+    /// expired. The caller passes the SHA-256 of the link.
     package func track(linkHash: [UInt8], now: Int64) throws -> (track: Track, idHash: [UInt8])? {
         let found = try store.tracks.byLink.one {
             $0.bindBlob(1, linkHash)
@@ -158,8 +161,9 @@ extension ReadTransaction {
         return found
     }
 
-    /// Returns the number of codes sent to an e-mail address (as its SHA-256) after `time` (Unix
-    /// milliseconds).
+    /// Returns the number of codes sent to an e-mail address after `time` (Unix milliseconds).
+    ///
+    /// - Parameter recipient: the SHA-256 of the address.
     package func emailCodes(to recipient: [UInt8], since time: Int64) throws -> Int {
         try store.tracks.emailCodesTo.oneCount {
             $0.bindBlob(1, recipient)
@@ -210,7 +214,7 @@ extension WriteTransaction {
         try insert.run()
     }
 
-    /// Records that the user gave the correct old password.
+    /// Records that the user has entered the correct old password.
     package func checkTrack(_ idHash: [UInt8]) throws {
         try run(store.tracks.check, idHash)
     }
@@ -225,7 +229,8 @@ extension WriteTransaction {
         try run(store.tracks.approve, idHash)
     }
 
-    /// Stores a code sent to an e-mail address; the previous code becomes void.
+    /// Stores a code that is sent to an e-mail address. The previous code of the track becomes
+    /// void.
     package func setEmailCode(
         _ codeHash: [UInt8],
         to email: String,
@@ -238,8 +243,10 @@ extension WriteTransaction {
         try run(store.tracks.setCode, idHash)
     }
 
-    /// Records that a code is sent to an e-mail address (as its SHA-256), and deletes records from
-    /// before `keptSince` (Unix milliseconds).
+    /// Records that a code is sent to an e-mail address. Deletes the records that are older than
+    /// `keptSince` (Unix milliseconds).
+    ///
+    /// - Parameter recipient: the SHA-256 of the address.
     package func countEmailCode(
         to recipient: [UInt8],
         of user: UserID,
@@ -262,12 +269,13 @@ extension WriteTransaction {
         try run(store.tracks.checkEmail, idHash)
     }
 
-    /// Ends a track: it expires, and its e-mail address and code are deleted.
+    /// Ends a track. The track expires, and its e-mail address and code are deleted.
     package func endTrack(_ idHash: [UInt8]) throws {
         try run(store.tracks.end, idHash)
     }
 
-    /// Voids the QR logins that a session approved, and the challenges that resulted from them.
+    /// Voids the QR logins that a session approved. Also voids the challenges that these QR logins
+    /// opened.
     func voidSignIns(approvedBy session: SessionID, of user: UserID) throws {
         writes += 1
         try store.tracks.endSignInsOfSession.run {
@@ -276,7 +284,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Voids everything that could open another session of `user`: approved QR logins, challenges,
+    /// Voids everything that could open a new session of `user`: approved QR logins, challenges,
     /// logins after a code, and codes sent to the phone.
     package func voidSignIns(of user: UserID) throws {
         writes += 1

@@ -2,14 +2,14 @@ import TambourProtocol
 
 /// The source of ids for new users.
 ///
-/// A user id is random and below 2^43, so nobody can find users by counting up ids. JavaScript and
-/// JSON represent such an id exactly, and a dialog's id (`A xor B`) stays below 2^43 as well. Older
-/// stores keep their ids, which count from 1.
+/// A user id is random and below 2^43. Nobody can therefore find users by trying successive ids.
+/// JavaScript and JSON can represent such an id exactly. A dialog's id (`A xor B`) is also below
+/// 2^43. In older stores, the existing users keep their ids, which count from 1.
 package struct UserIDSource: Sendable {
     private static let bits = 43
     private static let bytes = 6
-    /// The number of taken ids in a row that proves a broken random source. Even with two billion
-    /// users, only one id in 4,000 is taken.
+    /// The maximum number of ids to try. If all of them are taken, the random source is broken,
+    /// because even with two billion users only one id in 4,000 is taken.
     static let maxTries = 64
 
     /// Returns any number; its low 43 bits become the id.
@@ -29,7 +29,7 @@ package struct UserIDSource: Sendable {
         self.next = next
     }
 
-    /// Returns an id; nil for 0, which is never assigned.
+    /// Returns an id. Returns nil instead of the id 0, which is never assigned.
     func candidate() -> UserID? {
         let id = next() & (1 << Self.bits - 1)
         return id == 0 ? nil : UserID(Int64(id))
@@ -37,8 +37,8 @@ package struct UserIDSource: Sendable {
 }
 
 extension WriteTransaction {
-    /// Returns an id that no account has or had. The rows of erased accounts stay, so their ids are
-    /// not reused.
+    /// Returns an id that no account has and no earlier account had. The rows of erased accounts
+    /// stay, so the ids of these accounts are not reused.
     ///
     /// - Throws: `UserIDsExhausted` if the source returns only taken ids.
     func newUserID() throws -> UserID {

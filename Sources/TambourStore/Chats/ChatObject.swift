@@ -1,8 +1,8 @@
 package import TambourProtocol
 
-/// The parts of the wire's `Chat`. No other code builds a `Chat`.
+/// The parts from which a `Chat` for the wire is built. No other code builds a `Chat`.
 ///
-/// The fields that every caller must set have no default, so a forgotten field does not compile.
+/// Every caller must set the fields without a default; the compiler reports a forgotten field.
 package struct ChatObject {
     package let id: ChatID
     package let kind: ChatKind
@@ -10,22 +10,24 @@ package struct ChatObject {
     package let owner: UserID
     /// Unix milliseconds.
     package let created: Int64
-    /// When the receiver joined, Unix milliseconds.
+    /// The time at which the receiver joined, Unix milliseconds.
     package let joined: Int64
-    /// Commit clock of the last change that the receiver can see.
+    /// The commit clock of the last change that the receiver can see.
     package let modified: Int64
-    /// The time of the newest message in Unix milliseconds; the creation time of a chat that has
-    /// never had a message. For a former member, the end of the membership.
+    /// The time of the newest message, Unix milliseconds. If the chat has never had a message, its
+    /// creation time. For a former member, the end of the membership.
     package let lastEvent: Int64
-    /// The visible read marks by member; in a big chat, the marks of at most a few members.
+    /// The read mark that the receiver sees for each member. For a big chat, contains only a few
+    /// members at most.
     package let participants: IDMap<UserID, Int64>
-    /// Nil omits the details: for tombstones, and for saved messages before the first message.
+    /// Nil omits the details. It is nil for tombstones, and for saved messages before the first
+    /// message.
     package let details: Details?
     /// Nil omits the administrators.
     package let admins: [Admin]?
     package let messages: Messages?
-    /// Two times in Unix milliseconds, 0 for never: the last change of the receiver's scheduled
-    /// messages, and the last failure to send one of them.
+    /// The times of the last change of the receiver's scheduled messages and of the last failure to
+    /// send one of these messages. Unix milliseconds; 0 for never.
     package var delayed: (updated: Int64, failed: Int64) = (0, 0)
 
     package struct Details {
@@ -34,7 +36,7 @@ package struct ChatObject {
         let memberCount: Int
         /// Nil omits the options.
         let options: RoleTable.Options?
-        /// The public name, or the invitation if the receiver may see it.
+        /// The public name; otherwise the invitation, if the receiver may see it.
         let link: Text?
         /// Whether `link` is a public name.
         let isPublic: Bool
@@ -63,7 +65,7 @@ package struct ChatObject {
     /// The messages and counts that the receiver sees.
     package struct Messages {
         let last: Message?
-        /// The id of the message before the last one; nil to omit it.
+        /// The id of the message before the last message; nil omits it.
         let previous: MessageID?
         let pinned: Message?
         /// The number of unread messages; nil omits the number.
@@ -138,7 +140,7 @@ package struct ChatObject {
 extension Chat {
     /// Returns the tombstone of a group or channel for a former member.
     ///
-    /// - Parameter ct: when the membership ended, commit clock.
+    /// - Parameter ct: the commit clock at the end of the membership.
     package static func left(
         _ key: ChatKey,
         owner: UserID,

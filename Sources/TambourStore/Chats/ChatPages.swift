@@ -1,29 +1,32 @@
 package import TambourProtocol
 import TambourSQL
 
-/// The start of a page of chats. Chats are ordered by their last event, newest first, then by id.
+/// The start of a page of chats. Chats are ordered by their last event, the newest first. Chats
+/// with the same time are ordered by id.
 ///
-/// On the wire the cursor is a number. After a page that ends between two milliseconds, it is the
-/// time of the page's last chat, and the next page starts before that time. After a page that ends
-/// inside a millisecond, bit 62 is set:
+/// On the wire, the cursor is a number. Several chats may have their last event in the same
+/// millisecond. If a page ends with all chats of a millisecond, the number is the time of the
+/// page's last chat. The next page starts before this time. If a page contains only some chats of a
+/// millisecond, bit 62 of the number is set:
 ///
 ///     0 1 | time, 42 bits, Unix milliseconds | remaining, 20 bits
 ///
-/// `remaining` counts the chats of that millisecond that no page has contained yet. They are the
-/// last ones of their millisecond. The next page therefore contains all of them, even if a chat of
-/// an earlier page has moved to a newer time in the meantime.
+/// `remaining` is the number of chats of this millisecond that no page has contained yet. These
+/// chats are the last chats of the millisecond in the order. The next page therefore starts at the
+/// right chat, even if a chat of an earlier page has a newer last event by then.
 package struct ChatCursor: Equatable, Sendable {
     private static let remainingBits: Int64 = 20
     private static let insideMillisecond: Int64 = 1 << 62
     private static let maxTime: Int64 = (1 << 42) - 1
     private static let maxRemaining: Int64 = (1 << remainingBits) - 1
 
-    /// The newest possible time on the page, Unix milliseconds.
+    /// The latest possible time of a chat on the page, Unix milliseconds.
     let time: Int64
-    /// The number of remaining chats of `time`; nil for all of them.
+    /// The number of chats with this `time` that no page has contained yet; nil if no page has
+    /// contained any of them.
     let remaining: Int64?
 
-    /// The first page.
+    /// The start of the first page.
     package static let newest = Self(time: .max, remaining: nil)
 
     private init(time: Int64, remaining: Int64?) {
@@ -31,12 +34,12 @@ package struct ChatCursor: Equatable, Sendable {
         self.remaining = remaining
     }
 
-    /// The page of the chats before `time` (Unix milliseconds).
+    /// Creates the start of the page with the chats before `time` (Unix milliseconds).
     package init(before time: Int64) {
         self.init(time: time == .max ? .max : max(time, .min + 1) - 1, remaining: nil)
     }
 
-    /// The page that starts with the last `remaining` chats of `time`.
+    /// Creates the start of the page that begins with the last `remaining` chats of `time`.
     init(at time: Int64, remaining: Int64) {
         self.init(
             time: min(max(0, time), Self.maxTime),
@@ -44,7 +47,8 @@ package struct ChatCursor: Equatable, Sendable {
         )
     }
 
-    /// Decodes the marker at the end of a page; nil for a number without bit 62, which is a time.
+    /// Decodes a number of the wire with bit 62. Returns nil for a number without bit 62, because
+    /// this number is a time.
     package init?(insideMillisecond marker: Int64) {
         guard marker >= Self.insideMillisecond, marker < .max else { return nil }
         let bits = marker ^ Self.insideMillisecond
@@ -59,18 +63,19 @@ package struct ChatCursor: Equatable, Sendable {
 }
 
 extension ReadTransaction {
-    /// Returns the most recently active chats from `cursor` on, newest first.
+    /// Returns a page of chats that starts at `cursor`, the most recently active chats first.
     ///
-    /// Chats of one millisecond share a page if they fit, because some clients use the time of the
-    /// last chat as the marker. Otherwise the page ends inside the millisecond, and the marker
-    /// contains the position. A page also ends at `pageEnd`.
+    /// All chats of one millisecond are on the same page if they fit, because some clients use the
+    /// time of the last chat as the marker. If they do not fit, the page contains only some of
+    /// them, and the marker contains the position. A page also ends when `rowsRead` reaches
+    /// `pageEnd`.
     ///
     /// - Parameters:
-    ///   - limit: the number of chats; up to `maxChatsPage` more if they share the millisecond of
-    ///     the last chat.
+    ///   - limit: the number of chats. The page has up to `maxChatsPage` more chats if these have
+    ///     the same time as the last chat.
     ///   - budget: the maximum size of the page in bytes; nil for `maxReplyBytes`. The page always
     ///     contains the first chat.
-    /// - Returns: the page, and the marker of the next page; 0 at the end.
+    /// - Returns: the page, and the marker of the next page; 0 if there is no next page.
     package func chatsPage(
         for viewer: UserID,
         from cursor: ChatCursor,
@@ -98,7 +103,7 @@ extension ReadTransaction {
             return (chats, chats.isEmpty ? 0 : times[chats.count - 1])
         }
         if let before = times[..<last].lastIndex(where: { $0 != cut }) {
-            // The chats of the incomplete millisecond start the next page.
+            // The next page starts with all chats of the millisecond that does not fit.
             return (Array(chats[...before]), times[before])
         }
         let taken = cut == cursor.time ? skipped + chats.count : chats.count
@@ -106,14 +111,14 @@ extension ReadTransaction {
         return (chats, ChatCursor(at: cut, remaining: Int64(remaining)).marker)
     }
 
-    /// Returns the number of chats of the cursor's millisecond that earlier pages contained.
+    /// Returns the number of chats that have the cursor's time and that earlier pages contained.
     func skippedChats(of viewer: UserID, _ cursor: ChatCursor) throws -> Int {
         guard let remaining = cursor.remaining else { return 0 }
         let count = try chatCount(of: viewer, lastActiveAt: cursor.time)
         return max(0, count - Int(clamping: remaining))
     }
 
-    /// Returns the number of the user's chats with their last event at `time` (Unix milliseconds).
+    /// Returns the number of the user's chats whose last event is at `time` (Unix milliseconds).
     package func chatCount(of viewer: UserID, lastActiveAt time: Int64) throws -> Int {
         let count = try store.chats.tiedCount.oneInt {
             $0.bind(1, viewer.rawValue)
@@ -122,7 +127,8 @@ extension ReadTransaction {
         return Int(clamping: count ?? 0)
     }
 
-    /// Returns the chats that a page may hold, plus the next chat if it exists.
+    /// Returns the chats that a page may contain. Also returns the chat after them, if there is
+    /// one.
     private func candidates(
         for viewer: UserID,
         _ cursor: ChatCursor,

@@ -1,13 +1,14 @@
 package import TambourProtocol
 
-/// The target of a draft or a scheduled message. The other user identifies a dialog, so the dialog
-/// need not exist yet.
+/// The chat of a draft or a scheduled message. The place of a dialog is the other user, so the
+/// dialog need not exist yet.
 package enum ChatPlace: Hashable, Sendable {
     case group(ChatKey)
-    /// The other user of a dialog; the user's own id for saved messages.
+    /// The other user of a dialog. For saved messages, the user's own id.
     case user(UserID)
 
-    /// Groups have negative keys and users positive ids, so one column holds both.
+    /// The value of the column for the place. Keys of groups are negative and ids of users are
+    /// positive, so one column can hold both.
     var peer: Int64 {
         switch self {
         case .group(let key): key.rawValue
@@ -19,7 +20,7 @@ package enum ChatPlace: Hashable, Sendable {
         self = peer < 0 ? .group(ChatKey(peer)) : .user(UserID(peer))
     }
 
-    /// Creates the place of `chat`, as seen by `user`; the chat need not exist.
+    /// Creates the place of `chat` for `user`. The chat need not exist.
     package init(_ chat: ChatID, for user: UserID) {
         if let partner = chat.partner(of: user) {
             self = .user(partner)

@@ -13,7 +13,7 @@ enum ChatPurgeColumn: Int, SQLColumn {
     }
 }
 
-/// The number of messages in the part that a purge deletes next, and the first of them.
+/// The number of messages in the part that a purge deletes next, and the first message of the part.
 enum PurgePartColumn: Int, SQLColumn {
     case count, first
 
@@ -35,7 +35,7 @@ struct ChatPurgeStatements {
     let part: SQLQuery<PurgePartColumn>
 
     init(_ sql: any SQLConnection) throws {
-        // A new request never shrinks the range of a pending purge.
+        // A new request never makes the range of a pending purge smaller.
         put = try sql.prepare(
             """
             INSERT INTO chat_purge (chat, sender, up_to) VALUES ($1, $2, $3)
@@ -71,13 +71,12 @@ struct ChatPurgeStatements {
 }
 
 extension WriteTransaction {
-    /// Deletes messages up to `last` for all users. Deletes those among the newest
-    /// `purgedRowsPerStep` rows at once, and the remaining messages in later steps, even after a
-    /// restart.
+    /// Deletes messages up to `last` for all users. This call deletes the messages among the newest
+    /// `purgedRowsPerStep` rows. Later steps delete the remaining messages, even after a restart.
     ///
     /// - Parameter senders: deletes only these users' messages and no events; nil deletes
     ///   everything.
-    /// - Returns: the ids of the messages deleted at once, ascending.
+    /// - Returns: the ids of the messages that this call deleted, ascending.
     package func remove(
         upTo last: MessageID,
         sentBy senders: [UserID]?,
@@ -104,9 +103,11 @@ extension WriteTransaction {
         }
     }
 
-    /// Runs one step of the pending deletions (`putPurge`), for each chat in turn.
+    /// Runs one step of the deletions that `putPurge` scheduled. Successive calls serve the chats
+    /// in turn.
     ///
-    /// - Returns: the deleted messages, empty for a chat without members; nil if no work is left.
+    /// - Returns: the deleted messages, or an empty list for a chat without members. Nil if no
+    ///   deletion is pending.
     package func purgeMessages(limit: Int) throws -> (chat: ChatState, removed: [MessageID])? {
         guard let (key, last) = try nextChatPurge() else { return nil }
         purgedChat = key
@@ -115,14 +116,15 @@ extension WriteTransaction {
             try advance(key, from: last, to: MessageID(0))
             return try purgeMessages(limit: limit)
         }
-        // Nobody searches a chat without members, so its index may be incomplete between steps.
+        // Nobody searches a chat without members. The search index of such a chat may therefore be
+        // incomplete between steps.
         if chat.memberCount == 0, try dropWords(of: chat, limit: limit) { return (chat, []) }
         return (chat, try removePart(upTo: last, of: chat, limit: limit))
     }
 
-    /// Runs the chat's purge for the newest `limit` rows up to `last`.
+    /// Runs the pending purges of a chat for the newest `limit` rows up to `last`.
     ///
-    /// - Returns: the removed messages, empty for a chat without members.
+    /// - Returns: the removed messages, or an empty list for a chat without members.
     private func removePart(
         upTo last: MessageID,
         of chat: ChatState,
@@ -160,7 +162,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Records that all messages after `rest` are removed; 0 means that the purge is complete.
+    /// Records that the purge has removed all its messages after `rest`. If `rest` is 0, the purge
+    /// is complete.
     private func advance(_ chat: ChatKey, from last: MessageID, to rest: MessageID) throws {
         let statement = rest.rawValue > 0 ? store.chatPurges.move : store.chatPurges.drop
         statement.bind(1, chat.rawValue)
@@ -176,7 +179,8 @@ extension WriteTransaction {
         } > 0
     }
 
-    /// Returns the id before the newest `limit` rows up to a message; 0 if fewer rows are left.
+    /// Returns the id directly before the first of the newest `limit` rows up to `last`. Returns 0
+    /// if fewer rows are left.
     private func place(
         beforePartUpTo last: MessageID,
         in chat: ChatState,

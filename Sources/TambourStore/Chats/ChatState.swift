@@ -1,30 +1,31 @@
 package import TambourEvents
 package import TambourProtocol
 
-/// A member as the engine caches it; the row is written at most once per batch.
+/// The engine's cached copy of a member's row. The engine writes the row at most once per batch.
 package final class MemberState {
     package let userID: UserID
     package let joined: Int64
-    /// Read mark, Unix milliseconds; 0 for never.
+    /// The read mark, Unix milliseconds; 0 if the member has never read the chat.
     package private(set) var readTime: Int64
-    /// The read mark that other users see. It differs from `readTime` if the member hides the mark
-    /// or has hidden it before.
+    /// The read mark that other users see. It differs from `readTime` if the member hides the read
+    /// mark or has hidden it earlier.
     package private(set) var shownTime: Int64
-    /// Dense number of the newest message at or below the read mark.
+    /// The dense number of the newest message at or before the read mark.
     package private(set) var readNumber: Int64
-    /// Commit clock of the last change of the chat that the member's row records.
+    /// The commit clock of the last change of the chat that the member's row records.
     private(set) var ct: Int64
     private(set) var isBig: Bool
     /// The member's rights as an administrator.
     package private(set) var permissions: RoleTable.Permissions
-    /// The last message before the member's view of the chat; it and all earlier messages are
-    /// hidden.
+    /// The last message that is hidden from the member. All earlier messages are hidden too.
     package private(set) var floor: MessageID
-    /// The dense number of the newest message when the member hid the chat; 0 for never.
+    /// The dense number of the message that was the newest when the member hid the chat; 0 for
+    /// never.
     package private(set) var hiddenNumber: Int64
-    /// The number of messages after the read mark that do not count as unread; nil if unknown.
+    /// The number of messages after the read mark that do not count as unread, and the values for
+    /// which it is valid. Nil if the number is unknown.
     private var subtracted: (count: Int64, readNumber: Int64, removals: Int)?
-    /// Which columns of the row differ between this cache and the disk.
+    /// The columns of the row that have changed and are not on the disk yet.
     private(set) var unsaved = Unsaved.nothing
 
     enum Unsaved: Comparable {
@@ -68,12 +69,13 @@ package final class MemberState {
         return max(0, candidates - subtracted.count)
     }
 
-    /// Caches the unread count until the read mark moves, or a message is removed or hidden.
+    /// Caches the unread count. It stays valid until the read mark moves, or a message is removed
+    /// or hidden.
     func keep(unread: Int64, in chat: ChatState) {
         subtracted = (chat.head.number - readNumber - unread, readNumber, chat.removals)
     }
 
-    /// Drops the cached unread count, because messages were hidden from the member.
+    /// Removes the cached unread count, because messages have been hidden from the member.
     func forgetUnread() {
         subtracted = nil
     }
@@ -107,7 +109,7 @@ package final class MemberState {
         shownTime = time
     }
 
-    /// - Returns: true if the row had no unsaved changes before.
+    /// - Returns: true if the row had no unsaved changes before this call.
     func mustSave(_ what: Unsaved) -> Bool {
         defer { unsaved = max(unsaved, what) }
         return unsaved == .nothing
@@ -125,7 +127,7 @@ package struct ChatDetails: Equatable, Sendable {
     package var description: Text?
     package var options: RoleTable.Options = []
     package var pinned: MessageID?
-    /// The public name, or the invitation as `join/…`.
+    /// The public name; otherwise the invitation, in the form `join/…`.
     package var link: Text?
     /// Whether `link` is a public name.
     package var isPublic = false
@@ -152,7 +154,7 @@ package struct ChatDetails: Equatable, Sendable {
         self.reactions = reactions
     }
 
-    /// A copy that does not retain the bytes of a request.
+    /// A copy that does not keep the bytes of a request in memory.
     var detached: ChatDetails {
         var copy = self
         copy.title = title?.detached
@@ -162,23 +164,23 @@ package struct ChatDetails: Equatable, Sendable {
     }
 }
 
-/// A chat as the engine caches it: the newest message and the members loaded so far.
+/// The engine's cached copy of a chat, with the newest message and the members loaded so far.
 ///
-/// The writer's cache holds it, and only the engine uses it. The cache discards it if a batch that
-/// changed it does not commit.
+/// Only the engine uses this object, and the writer's cache holds it. If a batch that changed it
+/// does not commit, the cache discards it.
 package final class ChatState {
     /// 0 for comments that are not stored yet.
     package private(set) var key: ChatKey
     package let kind: ChatKind
-    /// The two users of a dialog, `low < high`; the same user twice in saved messages; nil in other
-    /// chats.
+    /// The two users of a dialog, with `low < high`. For saved messages, the same user twice. Nil
+    /// for other chats.
     let pair: (low: UserID, high: UserID)?
     /// The post of these comments; nil for other chats.
     package let post: Post?
     private var ownDetails: ChatDetails
     package let created: Int64
-    /// Whether the chat is above the fan-out threshold; changes then move the chat's own clock
-    /// instead of every member's row. A big chat stays big.
+    /// Whether the chat has ever had more members than the fan-out threshold, or is a channel. A
+    /// change of a big chat updates the chat's own clock instead of every member's row.
     package private(set) var isBig: Bool
     package internal(set) var head: ChatHead
     var changeClock: Int64
@@ -187,10 +189,10 @@ package final class ChatState {
     var removals = 0
     /// Whether this batch has messages that are not in the table yet.
     var hasPendingMessages = false
-    /// Every member of a small chat; the members of a big chat loaded so far.
+    /// All members of a small chat. For a big chat, the members loaded so far.
     var members: [UserID: MemberState]
     private var ownMemberIDs: [UserID]
-    /// In a dialog: the users who have blocked their partner.
+    /// In a dialog, the users who have blocked the other user.
     private var blockers: Set<UserID>
 
     /// The post under which comments are written.
@@ -246,12 +248,11 @@ package final class ChatState {
         }
     }
 
-    /// The properties that members may change; comments share the properties of
-    /// their channel.
+    /// The properties that members may change. Comments have the properties of their channel.
     package var details: ChatDetails { post?.channel.details ?? ownDetails }
 
-    /// The users who may be notified of changes in this chat, in the order of their ids; for
-    /// comments, the members of the channel.
+    /// The users who may be notified of changes in this chat, in the order of their ids. For
+    /// comments, these are the members of the channel.
     package var memberIDs: [UserID] { post?.channel.memberIDs ?? ownMemberIDs }
 
     package var owner: UserID { details.owner }
@@ -262,7 +263,8 @@ package final class ChatState {
         self.key = key
     }
 
-    // These methods mirror changes of the rows; only `Members+Writing.swift` calls them.
+    // These methods make the same changes in the cache as in the rows. Only `Members+Writing.swift`
+    // calls them.
 
     func set(_ details: ChatDetails) {
         ownDetails = details.detached
@@ -296,13 +298,13 @@ package final class ChatState {
         for member in members.values { member.makeBig() }
     }
 
-    /// The chat id on the wire; in a dialog the same number for both users.
+    /// The chat id on the wire. A dialog has the same id for both users.
     package var wireID: ChatID {
         if let post { return post.channel.wireID }
         guard let pair else { return ChatID(key.rawValue) }
         return .dialog(pair.low, pair.high)
     }
 
-    /// The address of the chat's messages for clients.
+    /// The address that clients use for the chat's messages.
     package var address: MessageAddress { MessageAddress(chatID: wireID, postID: post?.id) }
 }

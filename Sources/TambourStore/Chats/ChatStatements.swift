@@ -3,7 +3,8 @@ import TambourSQL
 enum ChatColumn: Int, SQLColumn {
     case id, kind, lowUser, highUser, owner, title, created, memberCount, ctHead, description
     case options, pinned, link, reactions, isPublic
-    /// Read from a member's row, because the threshold may have changed since the chat was created.
+    /// Whether the chat is big. This column is read from a member's row, because the threshold may
+    /// have changed since the chat was created.
     case big
 
     var sql: String {
@@ -14,7 +15,8 @@ enum ChatColumn: Int, SQLColumn {
     }
 }
 
-/// The columns of `chat c` and `member m` that form the `Chat` of one member.
+/// The columns of the tables `chat` (as `c`) and `member` (as `m`) from which a member's `Chat` is
+/// built.
 enum ChatViewColumn: Int, SQLColumn {
     case id, kind, lowUser, highUser, owner, title, created, memberCount, ctHead
     case userID, joined, readTime, readN, ct, big
@@ -43,7 +45,7 @@ enum ChatActivityColumn: Int, SQLColumn {
     }
 }
 
-/// The columns shown to users who have not joined.
+/// The columns that users who have not joined may see.
 enum ChatCardColumn: Int, SQLColumn {
     case id, kind, owner, title, created, memberCount, description, isPublic, link, options
 }
@@ -110,8 +112,8 @@ struct ChatStatements {
             ORDER BY m.ct DESC, m.chat LIMIT $4
             """
         )
-        // A change in a big chat moves only the chat's own clock, so the query must read the row of
-        // every big chat of the user.
+        // A change in a big chat updates only the chat's own clock. The query must therefore read
+        // the rows of all big chats of the user.
         changedBigViews = try sql.query(
             """
             \(viewsOfUser) AND m.big = 1 AND (m.ct > $2 OR c.ct_head > $2)

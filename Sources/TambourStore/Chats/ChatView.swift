@@ -9,7 +9,7 @@ package struct ChatView: Sendable {
     /// For comments: the post and its channel; nil for other chats.
     package private(set) var post: (channel: ChatKey, id: MessageID)?
     package let viewer: UserID
-    /// The other user of a dialog; the viewer in saved messages; nil in groups and channels.
+    /// The other user of a dialog. For saved messages, the viewer. Nil for groups and channels.
     package let partner: UserID?
     package let owner: UserID
     package let title: Text?
@@ -20,30 +20,32 @@ package struct ChatView: Sendable {
     /// The viewer's own read mark, Unix milliseconds.
     package let readTime: Int64
     package let readNumber: Int64
-    /// Commit clock of the last change that the viewer can see.
+    /// The commit clock of the last change that the viewer can see.
     package let modified: Int64
-    /// Whether the chat is above the fan-out threshold; changes then move the chat's own clock.
+    /// Whether the chat is big: a change updates the chat's own clock instead of every member's
+    /// row.
     package let isBig: Bool
     package let description: Text?
     package let options: RoleTable.Options
     package let pinned: MessageID?
     /// The viewer's rights as an administrator.
     package let permissions: RoleTable.Permissions
-    /// The last message before the viewer's view of the chat; it and all earlier messages are
-    /// hidden.
+    /// The last message that is hidden from the viewer. All earlier messages are hidden too.
     package let floor: MessageID
-    /// The public name, or the invitation if the viewer may see it.
+    /// The public name; otherwise the invitation, if the viewer may see it.
     package let link: Text?
     /// Whether `link` is a public name.
     package let isPublic: Bool
-    /// The dense number of the newest message when the viewer hid the chat; 0 for never.
+    /// The dense number of the message that was the newest when the viewer hid the chat; 0 for
+    /// never.
     package let hiddenNumber: Int64
     /// The reactions that the chat allows; nil for all.
     package let reactions: Packed<ChatReactionsSettings>?
-    /// When the viewer's scheduled messages last changed, Unix milliseconds; 0 for never.
-    package let delayedUpdated: Int64
-    /// When one of the viewer's scheduled messages last failed to send, Unix milliseconds; 0 for
+    /// The time of the last change of the viewer's scheduled messages, Unix milliseconds; 0 for
     /// never.
+    package let delayedUpdated: Int64
+    /// The time of the last failure to send one of the viewer's scheduled messages, Unix
+    /// milliseconds; 0 for never.
     package let delayedFailed: Int64
 
     /// The chat id that this viewer sees on the wire.
@@ -54,7 +56,7 @@ package struct ChatView: Sendable {
         }
     }
 
-    /// The address of the chat's messages for clients.
+    /// The address that clients use for the chat's messages.
     package var address: MessageAddress { MessageAddress(chatID: wireID, postID: post?.id) }
 
     /// Returns the view of the comments on a post of this channel. The viewer's rights and floor

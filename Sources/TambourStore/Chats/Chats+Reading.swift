@@ -2,8 +2,8 @@ package import TambourProtocol
 import TambourSQL
 
 extension ReadTransaction {
-    /// Returns the key of the dialog of two users; for the same user twice, the key of the saved
-    /// messages.
+    /// Returns the key of the dialog of two users. If both are the same user, returns the key of
+    /// this user's saved messages.
     package func pairKey(_ a: UserID, _ b: UserID) throws -> ChatKey? {
         let key = try store.chats.byPair.oneInt {
             $0.bind(1, min(a.rawValue, b.rawValue))
@@ -12,8 +12,8 @@ extension ReadTransaction {
         return key.map { ChatKey($0) }
     }
 
-    /// Returns the creation time of one of the dialogs that `user` began after `time`: the dialog
-    /// at `place`, counted from 1 at the newest. Nil if there are fewer. All times are in Unix
+    /// Returns the creation time of a dialog that `user` began after `time`; nil if there is no
+    /// such dialog. `place` selects the dialog: 1 is the newest. All times are in Unix
     /// milliseconds.
     package func dialog(begunBy user: UserID, after time: Int64, place: Int) throws -> Int64? {
         try store.chats.begun.oneInt {
@@ -23,15 +23,15 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the chat that `wireID` means for `viewer`; nil if it is unknown or the viewer is not
-    /// a member.
+    /// Returns the chat that `wireID` means for `viewer`; nil if the chat is unknown or the viewer
+    /// is not a member.
     package func view(_ wireID: ChatID, for viewer: UserID) throws -> ChatView? {
         guard let key = try key(wireID, for: viewer) else { return nil }
         return try view(key, for: viewer)
     }
 
-    /// Returns the key of the chat that `wireID` means for `viewer`; does not check membership of
-    /// groups.
+    /// Returns the key of the chat that `wireID` means for `viewer`. Does not check whether the
+    /// viewer is a member of a group.
     func key(_ wireID: ChatID, for viewer: UserID) throws -> ChatKey? {
         guard let partner = wireID.partner(of: viewer) else { return ChatKey(wireID.rawValue) }
         return try pairKey(viewer, partner)
@@ -47,7 +47,7 @@ extension ReadTransaction {
     }
 
     /// Returns the chats that changed for `viewer` after `since` (commit clock): first the small
-    /// chats, then the big chats. Both parts are ordered by change, newest first.
+    /// chats, then the big chats. In each part, the chat with the newest change comes first.
     ///
     /// - Parameters:
     ///   - end: the last included commit clock.
@@ -76,13 +76,13 @@ extension ReadTransaction {
         return small + big
     }
 
-    /// Passes to `take` the groups that `viewer` shares with all of `users`, most recently active
-    /// first.
+    /// Passes to `take` the groups of which the viewer and all of `users` are members, the most
+    /// recently active first.
     ///
     /// - Parameters:
     ///   - cursor: the start of the page.
-    ///   - take: accepts a group; returns false if the page has no room for it. An empty page
-    ///     always has room.
+    ///   - take: receives a group, and adds it to the page. Returns false if the page has no room
+    ///     for the group. It must always accept the first group.
     /// - Returns: the start of the next page if the page is full or the request has read its limit
     ///   of rows; nil at the end.
     package func commonGroups(
@@ -94,13 +94,13 @@ extension ReadTransaction {
         guard !users.isEmpty else { return nil }
         let skipped = try skippedChats(of: viewer, cursor)
         var scan = ScanBudget(limits)
-        // The last active times of the chats scanned so far.
+        // The times of the last event of the chats scanned so far.
         var times: [Int64] = []
         var next: ChatCursor?
         try store.chats.pageOfViews.each {
             $0.bind(1, viewer.rawValue)
             $0.bind(2, cursor.time)
-            // One row above the limit shows that more rows follow.
+            // Ask for one row more than the limit. If this row exists, more rows follow.
             $0.bind(3, Int64(limits.maxScannedRows) + 1)
             $0.bind(4, Int64(skipped))
         } while: { row in
@@ -139,9 +139,10 @@ extension ReadTransaction {
         }
     }
 
-    /// Scans the `limit` most recently changed chats that changed after `since` (commit clock).
-    /// Returns their dialog partners, each with the last recorded online time (Unix milliseconds, 0
-    /// for never). Omits partners who block the viewer or hide their presence.
+    /// Returns the viewer's partners in the dialogs among the `limit` most recently changed chats.
+    /// These chats must have changed after `since` (commit clock). Each partner comes with the last
+    /// recorded online time (Unix milliseconds, 0 for never). Omits partners who block the viewer
+    /// or hide their presence.
     package func recentPartners(
         of viewer: UserID,
         since: Int64,
@@ -156,8 +157,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Counts the messages of the chat that the viewer has not read. Subtracts removed and hidden
-    /// messages, at most `maxSubtractedMessages` of each.
+    /// Counts the messages of the chat that the viewer has not read. Removed and hidden messages do
+    /// not count, but at most `maxSubtractedMessages` of each kind are subtracted.
     package func unread(
         in chat: ChatKey,
         viewer: UserID,
@@ -229,13 +230,14 @@ extension ReadTransaction {
                 )
             )
         )
-        // Any new message makes a hidden chat active.
+        // A hidden chat becomes active with any new message.
         if view.hiddenNumber > 0, view.hiddenNumber == head.number { chat.status = .hidden }
         chat.delayed = (view.delayedUpdated, view.delayedFailed)
         return chat.wire
     }
 
-    /// Returns the pinned message; nil also if it was deleted or is not visible to the viewer.
+    /// Returns the pinned message. Nil if there is none, if it was deleted, or if the viewer cannot
+    /// see it.
     private func pinnedMessage(of view: ChatView) throws -> Message? {
         guard let id = view.pinned,
             let record = try visibleRecord(id, in: view.key, for: view.viewer, above: view.floor)

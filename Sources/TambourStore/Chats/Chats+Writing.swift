@@ -4,8 +4,8 @@ import TambourSQL
 extension WriteTransaction {
     /// Returns the chat that `wireID` means for `user`, if the user is a member.
     ///
-    /// - Returns: nil for an unknown chat and also if `user` is not a member; callers cannot
-    ///   distinguish the two.
+    /// - Returns: nil if the chat is unknown or `user` is not a member. Callers cannot distinguish
+    ///   the two cases.
     package func chat(_ wireID: ChatID, visibleTo user: UserID) throws -> ChatState? {
         let key: ChatKey?
         if let partner = wireID.partner(of: user) {
@@ -19,7 +19,8 @@ extension WriteTransaction {
         return chat
     }
 
-    /// Returns the dialog of two users, or the saved messages of one user; nil if it is not stored.
+    /// Returns the dialog of two users. If both are the same user, returns this user's saved
+    /// messages. Nil if the chat is not stored.
     package func chat(of a: UserID, and b: UserID) throws -> ChatState? {
         guard let key = try pairKey(a, b) else { return nil }
         return try chat(key)
@@ -55,8 +56,8 @@ extension WriteTransaction {
 
     func chat(_ key: ChatKey) throws -> ChatState? {
         if let chat = chats[key] { return chat }
-        // End the query before building the state, because for comments, loading the channel runs
-        // the same query again.
+        // End the query before building the state. For comments, building the state loads the
+        // channel, which runs the same query again.
         let stored = try store.chats.byID.one {
             $0.bind(1, key.rawValue)
         } read: {
@@ -93,7 +94,8 @@ extension WriteTransaction {
         return members
     }
 
-    /// Creates the dialog of two users, or the saved messages of one user.
+    /// Creates the dialog of two users. If both are the same user, creates this user's saved
+    /// messages.
     package func createPairChat(_ a: UserID, _ b: UserID, by creator: UserID) throws -> ChatState {
         writes += 1
         lastChatKey += 1
@@ -109,10 +111,10 @@ extension WriteTransaction {
         )
     }
 
-    /// Creates a group or a channel. Its id is `-(ct * 4096 + n)`, which is unique and within 53
-    /// bits for JSON clients. In the ids of channels, `n` starts at `ChatID.channelBit`.
+    /// Creates a group or a channel. Its id is `-(ct * 4096 + n)`. The id is unique and fits into
+    /// 53 bits, as JSON clients need. For channels, `n` starts at `ChatID.channelBit`.
     ///
-    /// - Parameter members: without duplicates, including the owner.
+    /// - Parameter members: the members, without duplicates and including the owner.
     package func createGroup(
         _ kind: ChatKind = .group,
         title: Text,
@@ -204,13 +206,13 @@ extension WriteTransaction {
     }
 
     func touch(_ member: MemberState, in chat: ChatState) {
-        // Comments do not change the rows of the channel's members.
+        // A change in comments does not change the rows of the channel's members.
         guard chat.kind != .comments else { return }
         member.touch(ct)
         save(.clock, of: member, in: chat)
     }
 
-    /// Marks columns of a member's row as changed; the next flush writes them.
+    /// Marks columns of a member's row as changed. The next flush writes these columns.
     func save(_ what: MemberState.Unsaved, of member: MemberState, in chat: ChatState) {
         if member.mustSave(what) { dirtyMembers.append((chat.key, member)) }
     }

@@ -10,8 +10,9 @@ enum PostColumn: Int, SQLColumn {
     case channel, post
 }
 
-/// The statements for comments: the post of each chat of kind `comments`, the users who wrote,
-/// reacted or hid something there, and the users whom a channel bans from commenting.
+/// The statements for the tables of comments. These tables contain the post of each chat of kind
+/// `comments`. They also contain the users who wrote, reacted or hid something in such a chat, and
+/// the users whom a channel bans from commenting.
 struct CommentStatements {
     let ofPost: SQLQuery<CommentThreadColumn>
     let post: SQLQuery<PostColumn>
@@ -81,8 +82,8 @@ struct CommentStatements {
 }
 
 extension ReadTransaction {
-    /// Returns the key of the comments on a post and the number of comments; nil before the first
-    /// comment.
+    /// Returns the key of the comments on a post and the number of comments; nil if nobody has
+    /// commented yet.
     func comments(
         on post: MessageID,
         of channel: ChatKey
@@ -95,17 +96,17 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the comments on a post of a channel as the channel's viewer sees them; nil if the
-    /// post is unknown to or hidden from the viewer.
+    /// Returns the comments on a post of a channel as the viewer of the channel sees them. Nil if
+    /// the post does not exist or the viewer cannot see it.
     package func comments(on post: MessageID, in channel: ChatView) throws -> ChatView? {
         guard try sees(post, in: channel) else { return nil }
-        // No rows are stored under the key 0.
+        // The store contains no rows with the key 0.
         let key = try comments(on: post, of: channel.key)?.key ?? ChatKey(0)
         return channel.comments(on: post, key: key)
     }
 
-    /// Returns the number of comments on a post; nil if the post is unknown to or hidden from the
-    /// viewer.
+    /// Returns the number of comments on a post. Nil if the post does not exist or the viewer
+    /// cannot see it.
     package func commentCount(of post: MessageID, in channel: ChatView) throws -> Int64? {
         guard try sees(post, in: channel) else { return nil }
         return try comments(on: post, of: channel.key)?.count ?? 0
@@ -137,7 +138,7 @@ extension ReadTransaction {
     /// Returns a page of the users whom a channel bans from commenting, in the order of their ids.
     ///
     /// - Parameter isWanted: returns whether an account belongs on the page.
-    /// - Returns: the members, and the start of the next page; nil at the end.
+    /// - Returns: the banned users, and the start of the next page; nil if there is no next page.
     package func banned(
         from channel: ChatKey,
         after marker: UserID,
@@ -160,17 +161,17 @@ extension ReadTransaction {
 }
 
 extension MessageRecord {
-    /// Whether a user wrote this message of a channel. Events, and the message that created the
-    /// channel, have no comments.
+    /// Whether this message of a channel is a post, which can have comments. Events are not posts.
+    /// The message that created the channel is not a post either.
     var isPost: Bool { device != .server && number > 1 }
 }
 
 extension WriteTransaction {
-    /// Returns the comments on a post of a channel; nil if the post is unknown to or hidden from
-    /// `user`.
+    /// Returns the comments on a post of a channel. Nil if the post does not exist or `user` cannot
+    /// see it.
     ///
-    /// Before the first comment, the returned chat has no stored rows; the first comment stores
-    /// them.
+    /// Before the first comment, the store contains no rows for the returned chat. The first
+    /// comment stores these rows.
     package func comments(
         on post: MessageID,
         in channel: ChatState,
@@ -195,7 +196,7 @@ extension WriteTransaction {
         )
     }
 
-    /// Returns the comments on a post without checking membership; nil before the first comment.
+    /// Returns the comments on a post without checking membership; nil if nobody has commented yet.
     package func storedComments(on post: MessageID, of channel: ChatState) throws -> ChatState? {
         guard channel.kind == .channel,
             let found = try reader.comments(on: post, of: channel.key)
@@ -213,7 +214,7 @@ extension WriteTransaction {
         return ChatState.Post(channel: channel, id: post.id)
     }
 
-    /// Creates the rows of the comments on a post, under a new key; does nothing if the rows exist.
+    /// Creates the rows for the comments on a post, with a new key. Does nothing if the rows exist.
     func storeComments(_ chat: ChatState, on post: ChatState.Post) throws {
         guard chat.key.rawValue == 0 else { return }
         lastChatKey += 1
@@ -237,7 +238,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Adds to the number of comments on a post; deletion passes a negative number.
+    /// Adds `comments` to the number of comments on a post. When comments are deleted, `comments`
+    /// is negative.
     func count(comments: Int, on post: ChatState.Post) throws {
         try store.comments.addComments.run {
             $0.bind(1, post.channel.key.rawValue)
@@ -246,8 +248,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Records that a user has written, reacted or hidden something under a post. Export and
-    /// erasure of the user depend on this record.
+    /// Records that a user has written, reacted to or hidden a comment on a post. The export and
+    /// the erasure of the user's data depend on this record.
     package func noteCommenter(_ user: UserID, in chat: ChatState) throws {
         try store.comments.noteCommenter.run {
             $0.bind(1, user.rawValue)
@@ -255,7 +257,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Whether a user has written, reacted or hidden something under a post.
+    /// Whether a user has written, reacted to or hidden a comment on a post.
     package func isCommenter(_ user: UserID, in chat: ChatState) throws -> Bool {
         try store.comments.isCommenter.hasRow {
             $0.bind(1, user.rawValue)
@@ -302,7 +304,7 @@ extension WriteTransaction {
         while count < limit, let key = try firstComments(of: channel),
             let comments = try chat(key)
         {
-            // A post costs many statements even if it has few comments.
+            // Each post needs many statements, even if it has few comments.
             if posts == store.limits.erasedChatsPerStep { return limit }
             count += try eraseDeserted(comments, limit: limit - count)
             posts += 1

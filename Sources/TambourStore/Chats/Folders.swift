@@ -9,8 +9,9 @@ enum FolderOrderColumn: Int, SQLColumn {
     case ids, sync
 }
 
-/// The statements for folders. Each folder has one row, with its encoded content. Each user has one
-/// row, with the order of the folders and the cursor of the last change.
+/// The statements for folders. One table has a row for each folder, with the encoded content of the
+/// folder. Another table has a row for each user, with the order of the user's folders and the
+/// cursor of the last change.
 struct FolderStatements {
     let changed: SQLQuery<FolderColumn>
     let byID: SQLQuery<FolderColumn>
@@ -47,8 +48,8 @@ struct FolderStatements {
 package struct FolderOrder: Equatable, Sendable {
     /// The ids of all folders, including the folder of all chats.
     package var ids: [Text]
-    /// The cursor of the last change. It increases with each change and stays close to the commit
-    /// clock; 0 before the first change.
+    /// The cursor of the last change. Each change increases it. It stays close to the commit clock.
+    /// 0 before the first change.
     package var sync: Int64
 
     package init(ids: [Text], sync: Int64) {
@@ -58,7 +59,7 @@ package struct FolderOrder: Equatable, Sendable {
 }
 
 extension ReadTransaction {
-    /// Returns the order of a user's folders; nil when the user has never changed a folder.
+    /// Returns the order of a user's folders; nil if the user has never changed the folders.
     package func folderOrder(of user: UserID) throws -> FolderOrder? {
         try store.folders.order.one {
             $0.bind(1, user.rawValue)
@@ -68,7 +69,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the folders that changed after a cursor, in no particular order.
+    /// Returns the folders that changed after the cursor `since`, in no particular order.
     package func folders(of user: UserID, since: Int64) throws -> [Folder] {
         try store.folders.changed.all {
             $0.bind(1, user.rawValue)
@@ -96,7 +97,7 @@ extension WriteTransaction {
     /// Stores the result of one change of a user's folders.
     ///
     /// - Parameters:
-    ///   - order: all folders after the change, with the new cursor.
+    ///   - order: the order of all folders after the change, with the new cursor.
     ///   - changed: the new or changed folder.
     ///   - deleted: the ids of deleted folders.
     package func setFolders(

@@ -1,7 +1,8 @@
 package import TambourProtocol
 import TambourSQL
 
-/// The statements for `join_request`: pending requests to join a chat whose link requires approval.
+/// The statements for the table `join_request`. It contains the pending requests to join a chat
+/// whose link requires approval.
 struct JoinRequestStatements {
     let add: any SQLStatement
     let remove: any SQLStatement
@@ -33,7 +34,7 @@ struct JoinRequestStatements {
 }
 
 extension WriteTransaction {
-    /// Stores the request of `user` to join; a repeated request changes nothing.
+    /// Stores the request of `user` to join a chat. A repeated request changes nothing.
     package func addRequest(of user: UserID, in chat: ChatState) throws {
         guard try !reader.hasRequest(of: user, in: chat.key) else { return }
         writes += 1
@@ -44,7 +45,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes all requests to join.
+    /// Deletes all requests to join a chat.
     package func discardRequests(in chat: ChatState) throws {
         writes += 1
         try store.joinRequests.removeAll.run { $0.bind(1, chat.key.rawValue) }
@@ -89,11 +90,11 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns a page of users with join requests, in the order of their ids. Reads until the page
-    /// is full or the request has read its limit of rows.
+    /// Returns a page of the users who have requested to join a chat, in the order of their ids.
+    /// Reads until the page is full or the request has read its limit of rows.
     ///
     /// - Parameter isWanted: returns whether an account belongs on the page.
-    /// - Returns: the members, and the start of the next page; nil at the end.
+    /// - Returns: the users, and the start of the next page; nil if there is no next page.
     package func joinRequests(
         of chat: ChatKey,
         after marker: UserID,

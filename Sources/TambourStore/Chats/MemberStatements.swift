@@ -27,7 +27,7 @@ enum JoinedColumn: Int, SQLColumn {
     case joined
 }
 
-/// The columns of `former_member f` and its `chat c`.
+/// The columns of the tables `former_member` (as `f`) and `chat` (as `c`).
 enum FormerMemberColumn: Int, SQLColumn {
     case chat, owner, joined, ct, created
 
@@ -60,7 +60,8 @@ struct MemberStatements {
     let bury: any SQLStatement
     let removeAll: any SQLStatement
     let buryAll: any SQLStatement
-    /// Deletes the record of a former membership and returns when it began.
+    /// Deletes the record of a former membership and returns the time at which the membership
+    /// began.
     let revive: SQLQuery<JoinedColumn>
     let formerChanged: SQLQuery<FormerMemberColumn>
 
@@ -72,7 +73,8 @@ struct MemberStatements {
         self.ofChat = try sql.query("SELECT \(MemberColumn.list) \(ofChat) ORDER BY user_id")
         idsOfChat = try sql.query("SELECT \(UserIDColumn.list) \(ofChat) ORDER BY user_id")
         marksOfChat = try sql.query("SELECT \(MarkColumn.list) \(ofChat) ORDER BY user_id")
-        // The index `member_read`, which has only members of big chats, answers this query alone.
+        // The index `member_read` contains only members of big chats. SQLite answers this query
+        // from the index, without reading the table.
         readersOfBig = try sql.prepare(
             """
             SELECT count(*) FROM (
@@ -88,9 +90,11 @@ struct MemberStatements {
             FROM member m JOIN account a ON a.id = m.user_id
             WHERE m.chat = $1 AND m.user_id > $2
             """
-        // `m.user_id` is the column of the index; with `a.id`, SQLite would sort all members.
+        // Sort by `m.user_id`, because it is a column of the index. If the query sorted by `a.id`,
+        // SQLite would have to sort all members.
         pageOfChat = try sql.query("\(accountsOfChat) ORDER BY m.user_id LIMIT $3")
-        // The owner's row may have no permissions, so the second half finds it by its key.
+        // The owner's row may have no permissions, so the second half of the query finds this row
+        // by its key.
         pageOfAdmins = try sql.query(
             """
             \(accountsOfChat) AND m.permissions > 0

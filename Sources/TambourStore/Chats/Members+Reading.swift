@@ -35,7 +35,7 @@ extension ReadTransaction {
     /// - Parameters:
     ///   - onlyAdmins: whether to return only the owner and the administrators.
     ///   - isWanted: returns whether an account belongs on the page.
-    /// - Returns: the members, and the start of the next page; nil at the end.
+    /// - Returns: the members, and the start of the next page; nil if there is no next page.
     package func members(
         of view: ChatView,
         after marker: UserID,
@@ -69,11 +69,11 @@ extension ReadTransaction {
         }
     }
 
-    /// Reads rows with accounts until `limit` members are found, the reply is full, or the request
-    /// has read its limit of rows.
+    /// Reads rows with accounts. Stops when it has found `limit` members, the reply is full, or the
+    /// request has read its limit of rows.
     ///
-    /// - Parameter query: its parameters are the chat, the last user of the previous page, and the
-    ///   number of rows.
+    /// - Parameter query: the query. Its parameters are the chat, the last user of the previous
+    ///   page, and the maximum number of rows.
     func page<Column>(
         of query: SQLQuery<Column>,
         in chat: ChatKey,
@@ -92,7 +92,7 @@ extension ReadTransaction {
         try query.each {
             $0.bind(1, chat.rawValue)
             $0.bind(2, marker.rawValue)
-            // One row above the limit shows that more rows follow.
+            // Ask for one row more than the limit. If this row exists, more rows follow.
             $0.bind(3, limits.maxScannedRows + 1)
         } while: { row in
             if scan.isSpent, let lastSeen {
@@ -114,8 +114,9 @@ extension ReadTransaction {
         return (members, next)
     }
 
-    /// Returns tombstones of the chats that `viewer` left or was removed from after `since` (commit
-    /// clock), newest first. A tombstone contains no data from after the viewer's membership.
+    /// Returns tombstones of the chats whose membership ended for `viewer` after `since` (commit
+    /// clock), the newest first. A tombstone contains no data that is newer than the viewer's
+    /// membership.
     package func leftChats(
         of viewer: UserID,
         since: Int64,
@@ -140,9 +141,9 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the read marks that the viewer sees, by user, and the administrators other than the
-    /// owner, in the order of their ids. A small chat has a mark for every member; a big chat has
-    /// only the viewer's own mark.
+    /// Returns the members' read marks that the viewer sees, and the administrators other than the
+    /// owner in the order of their ids. For a small chat, returns the mark of every member; for a
+    /// big chat, returns only the viewer's own mark.
     package func people(
         of view: ChatView
     ) throws -> (participants: IDMap<UserID, Int64>, admins: [Admin]) {
@@ -152,8 +153,7 @@ extension ReadTransaction {
         return try everybody(in: view)
     }
 
-    /// Returns the read marks of all members as the viewer sees them, even for a chat where
-    /// `people` returns only the viewer's own mark.
+    /// Returns the read marks of all members as the viewer sees them, also for a big chat.
     package func marks(of view: ChatView) throws -> IDMap<UserID, Int64> {
         try everybody(in: view).participants
     }

@@ -3,13 +3,14 @@ import TambourSQL
 
 /// Changes the membership of chats, and the properties that members may change.
 ///
-/// Rows and caches change at the same time; a failed batch discards both. Each change flushes the
-/// pending writes first; such changes are rare.
+/// Each function changes the rows and the caches at the same time. If the batch fails, both changes
+/// are discarded. Each function flushes the pending writes first. This is acceptable, because these
+/// changes are rare.
 extension WriteTransaction {
-    /// Adds users who are not members. Earlier messages count as read for them, and without
-    /// `showingHistory` are hidden from them.
+    /// Adds users who are not members. Earlier messages count as read for these users. If
+    /// `showingHistory` is false, earlier messages are hidden from these users.
     ///
-    /// A chat that grows above the fan-out threshold becomes big.
+    /// If the chat then has more members than the fan-out threshold, it becomes big.
     package func add(_ ids: [UserID], to chat: ChatState, showingHistory: Bool) throws {
         guard !ids.isEmpty else { return }
         writes += 1
@@ -19,14 +20,15 @@ extension WriteTransaction {
         }
         let floor = showingHistory ? MessageID(0) : chat.head.id
         var added: [MemberState] = []
-        // Joining does not reveal reading activity, so other users see the same mark.
+        // This mark reveals nothing about what the user has read, so other users may see it.
         let read = chat.head.number == 0 ? 0 : chat.head.id.timeMs
         for id in ids {
             let before = try revive(id, in: chat)
             let member = MemberState(
                 userID: id,
-                // Later than the start of the former membership, even if the clock has not moved. A
-                // device that was offline therefore recognizes the new membership.
+                // The new membership always begins later than the former membership began, even if
+                // the clock still shows the same time. A device that was offline therefore
+                // recognizes the new membership.
                 joined: max(ct, before.map { $0 + 1 } ?? 0),
                 readTime: read,
                 shownTime: read,
@@ -45,10 +47,10 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Deletes the record of a former membership and returns when that membership began; nil if
-    /// there is no record.
+    /// Deletes the record of a former membership and returns the time at which this membership
+    /// began. Returns nil if there is no record.
     private func revive(_ user: UserID, in chat: ChatState) throws -> Int64? {
-        // A writing statement must run to its end, so this reads all rows.
+        // A statement that writes must run to its end, so the code reads all rows.
         try store.members.revive.all {
             $0.bind(1, user.rawValue)
             $0.bind(2, chat.key.rawValue)
@@ -57,8 +59,8 @@ extension WriteTransaction {
         }.last
     }
 
-    /// Removes members. Their next login delta contains a tombstone; after that, the chat is
-    /// unknown to them.
+    /// Removes members. The next login delta of a removed member contains a tombstone of the chat.
+    /// Afterwards the chat is unknown to this user.
     package func remove(_ ids: [UserID], from chat: ChatState) throws {
         guard !ids.isEmpty else { return }
         writes += 1
@@ -84,8 +86,8 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Removes everyone from a group or channel with five statements, regardless of the number of
-    /// members.
+    /// Removes all members from a group or channel. The number of statements does not depend on the
+    /// number of members.
     package func removeEverybody(from chat: ChatState) throws {
         writes += 1
         try flush()
@@ -142,7 +144,7 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Hides all messages up to `last` from one member and marks them as read.
+    /// Hides all messages up to `last` from one member and marks these messages as read.
     package func clear(_ chat: ChatState, upTo last: MessageID, for user: UserID) throws {
         guard let member = try member(user, of: chat) else { return }
         let floor = min(last, chat.head.id)
@@ -170,9 +172,9 @@ extension WriteTransaction {
         return true
     }
 
-    /// Unhides a chat for one member who has hidden it.
+    /// Makes a chat visible again for a member who has hidden it.
     ///
-    /// - Returns: whether the chat was hidden.
+    /// - Returns: whether the chat was hidden before.
     package func bringBack(_ chat: ChatState, for user: UserID) throws -> Bool {
         guard let member = try member(user, of: chat),
             member.hiddenNumber == chat.head.number, chat.head.number != 0
@@ -194,7 +196,7 @@ extension WriteTransaction {
     }
 
     /// Returns the users who are notified of changes in a chat, in the order of their ids. For
-    /// comments these are the members of the channel who see the post.
+    /// comments, these are the members of the channel who can see the post.
     package func audience(of chat: ChatState) throws -> [UserID] {
         guard let post = chat.post else { return chat.memberIDs }
         return try readers(of: post.id, in: post.channel)
@@ -207,8 +209,8 @@ extension WriteTransaction {
         return outsiders.isEmpty ? audience : audience.filter { !outsiders.contains($0) }
     }
 
-    /// Returns the users who cannot see a message: their view of the chat begins after it, or they
-    /// deleted it for themselves. The result may include former members.
+    /// Returns the users who cannot see a message, because their view of the chat begins after the
+    /// message or because they deleted it for themselves. The result may include former members.
     package func outsiders(of id: MessageID, in chat: ChatState) throws -> Set<UserID> {
         // A big chat does not have all its members in the cache.
         guard !chat.isBig else { return try reader.outsiders(of: id, in: chat.key) }
@@ -216,8 +218,8 @@ extension WriteTransaction {
         return try reader.hiders(of: id, in: chat.key).union(late)
     }
 
-    /// Returns the members who cannot see a message because their view of the chat begins after it.
-    /// Each comes with the last message that is hidden from the member.
+    /// Returns the members whose view of the chat begins after a message, so that they cannot see
+    /// it. Each member comes with the last message that is hidden from this member.
     package func floors(
         from id: MessageID,
         in chat: ChatState
@@ -238,7 +240,7 @@ extension WriteTransaction {
         return floors
     }
 
-    /// Returns the chat of an invitation or a public name, without checking membership.
+    /// Returns the chat that has this invitation or public name, without checking membership.
     package func chat(linkedBy link: Text) throws -> ChatState? {
         guard let found = try reader.card(linkedBy: link) else { return nil }
         return try chat(found.key)
@@ -249,7 +251,8 @@ extension WriteTransaction {
         try flushedReader().admins(of: chat.key)
     }
 
-    /// From this call on, the chat's own clock records changes; the members' rows stay unchanged.
+    /// Makes a chat big. After this call, changes of the chat update the chat's own clock and no
+    /// longer the members' rows.
     private func makeBig(_ chat: ChatState) throws {
         try store.members.makeBig.run { $0.bind(1, chat.key.rawValue) }
         chat.makeBig()
@@ -264,8 +267,8 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
-    /// Returns the users who cannot see a message, for a chat that does not have all its members in
-    /// the cache.
+    /// Returns the users who cannot see a message. Works for every chat, because it does not use
+    /// the cached members.
     package func outsiders(of id: MessageID, in chat: ChatKey) throws -> Set<UserID> {
         try users(store.members.floored, .userID, of: id, in: chat)
             .union(hiders(of: id, in: chat))

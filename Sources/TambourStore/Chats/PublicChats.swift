@@ -1,8 +1,8 @@
 package import TambourProtocol
 import TambourSQL
 
-/// The statements for `chat_word`, the search index of public chats, and for the list of the
-/// largest public chats.
+/// The statements for the table `chat_word`, which is the search index of public chats, and for the
+/// list of the largest public chats.
 struct PublicChatStatements {
     let addWord: any SQLStatement
     let forgetWords: any SQLStatement
@@ -38,7 +38,7 @@ struct PublicChatStatements {
 package struct ChatCard: Sendable {
     package let key: ChatKey
     package let chat: Chat
-    /// Whether following the link only creates a join request.
+    /// Whether a user who follows the link does not join at once, but only creates a join request.
     package let asksFirst: Bool
 
     init(row: SQLRow<ChatCardColumn>) {
@@ -74,8 +74,8 @@ package struct ChatCard: Sendable {
 }
 
 extension WriteTransaction {
-    /// Replaces the search words of a chat by the words of its new title and public name; deletes
-    /// them if the chat is not public any longer.
+    /// Replaces the search words of a chat by the words of its new title and new public name. If
+    /// the chat is no longer public, only deletes its search words.
     func indexName(of chat: ChatState, as details: ChatDetails) throws {
         try store.publicChats.forgetWords.run { $0.bind(1, chat.key.rawValue) }
         guard details.isPublic else { return }
@@ -91,13 +91,14 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
-    /// Returns the chat of an invitation or a public name, without checking membership.
+    /// Returns the chat that has this invitation or public name, without checking membership.
     package func card(linkedBy link: Text) throws -> ChatCard? {
         try store.chats.byLink.one({ $0.bindWords(1, link) }, read: ChatCard.init(row:))
     }
 
     /// Returns the public chats that match: each word of `query` is the start of a word in the
-    /// title or name. The results are ordered by the word that starts with the longest query word.
+    /// title or name. The results are sorted by the word of the title or name that starts with the
+    /// longest query word.
     ///
     /// - Parameters:
     ///   - rows: the number of rows that earlier pages scanned.
@@ -120,7 +121,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the public chats that `user` is not a member of, largest first.
+    /// Returns the public chats of which `user` is not a member, the largest first.
     package func largestPublicChats(but user: UserID, limit: Int) throws -> [ChatCard] {
         try store.publicChats.largest.all {
             $0.bind(1, user.rawValue)

@@ -1,7 +1,7 @@
 package import TambourProtocol
 
 extension RoleTable {
-    /// A user's role in a chat, and the facts that the table of roles may check.
+    /// A user's role in a chat, and the other facts on which the table of roles may depend.
     package struct Place: Sendable {
         package var kind: Kind
         package var role: Role
@@ -20,11 +20,10 @@ extension RoleTable {
             self.options = options
         }
 
-        /// The place of a user in a chat.
+        /// Creates the place of a user in a chat.
         ///
-        /// In a dialog both users are members, even the one who created it.
-        /// - Parameter isBanned: whether the channel of these comments bans the user from
-        ///   commenting.
+        /// In a dialog, both users have the role of a member, even the user who created the dialog.
+        /// - Parameter isBanned: for comments, whether the channel bans the user from commenting.
         package init(
             of user: UserID,
             in kind: ChatKind,
@@ -53,12 +52,12 @@ extension RoleTable {
         }
     }
 
-    /// The outcome of an action in a place.
+    /// The answer of the table of roles: whether a user in a place may perform an action.
     package enum Verdict: Sendable {
         case done, notAllowed, unknownChat
     }
 
-    /// Returns the outcome that the table of roles prescribes.
+    /// Returns whether the table of roles allows a user in `place` to perform `action`.
     package static func verdict(on action: Action, in place: Place) -> Verdict {
         switch cell(action, in: place.kind, for: place.role) {
         case .yes: return .done
@@ -82,7 +81,7 @@ extension RoleTable {
 }
 
 extension ChatKind {
-    /// The chat kind in the table of roles.
+    /// The kind of the chat as the table of roles names it.
     package var inTable: RoleTable.Kind {
         switch self {
         case .dialog: .dialog

@@ -5,7 +5,8 @@ import TambourProtocol
 package struct CommitStamp: Sendable {
     /// The commit clock, stored in the rows of the commit.
     package var ct: Int64
-    /// The upper bound of a login's `time` until the next commit; never below `ct`.
+    /// The end of the lease: until the next commit, the `time` of a login is at most this value. It
+    /// is never below `ct`.
     package var leaseEnd: Int64
 
     package init(ct: Int64, leaseEnd: Int64) {
@@ -17,14 +18,14 @@ package struct CommitStamp: Sendable {
 /// The clock of commits, in Unix milliseconds. It is the only source of the `time` that a login
 /// returns.
 ///
-/// `ct = max(wall, last)`: commits never go backwards, and many may share a millisecond. Two rules
-/// keep a login's `time` below the `ct` of every commit that is not visible yet:
+/// `ct = max(wall, last)`: the `ct` of commits never decreases, and many commits may have the same
+/// `ct`. Two rules keep a login's `time` below the `ct` of every commit that is not visible yet:
 ///
-/// - It is less than the `ct` of the commit in flight. Between commits, it is less than the
-///   smallest possible `ct` of the next commit.
-/// - It stays within the lease that the last commit left on disk. After a restart, the clock starts
-///   above that lease. A wall clock set back across a restart therefore cannot give a later commit
-///   a smaller `ct`.
+/// - While a commit is in flight, `time` is less than the commit's `ct`. Between commits, `time` is
+///   less than the smallest possible `ct` of the next commit.
+/// - `time` is at most the end of the lease that the last commit wrote to the disk. After a
+///   restart, the clock starts above the end of this lease. Later commits therefore have a larger
+///   `ct`, even if somebody sets the wall clock back during the restart.
 package final class CommitClock: Sendable {
     private struct State {
         var last: Int64
@@ -32,12 +33,13 @@ package final class CommitClock: Sendable {
         var leaseEnd: Int64
     }
 
-    /// The length of the lease in milliseconds. Each commit counts it from the wall clock.
+    /// The length of the lease in milliseconds. The lease of each commit begins at the time of the
+    /// wall clock.
     private let lease: Int64
     private let state: Mutex<State>
 
-    /// - Parameter persistedLeaseEnd: the lease end that the last commit left on disk; 0 in a new
-    ///   store.
+    /// - Parameter persistedLeaseEnd: the end of the lease that the last commit wrote to the disk;
+    ///   0 in a new store.
     package init(persistedLeaseEnd: Int64, leaseMs: Int) {
         lease = Int64(leaseMs)
         // A `time` of the previous run may equal the end of the lease, so this run starts above it.
@@ -50,9 +52,9 @@ package final class CommitClock: Sendable {
         state.withLock { state in
             precondition(state.inFlight == nil, "the engine commits one batch at a time")
             let ct = max(wall, state.last)
-            // The lease counts from the wall clock, so a commit clock that a restart has set ahead
-            // does not extend the lease. Otherwise repeated restarts would move the clock away from
-            // the wall clock.
+            // The lease begins at the time of the wall clock. The commit clock may be ahead of the
+            // wall clock after a restart. If the lease began at the commit clock, repeated restarts
+            // would move the commit clock further and further ahead.
             let stamp = CommitStamp(ct: ct, leaseEnd: max(ct, wall + lease))
             state.last = ct
             state.inFlight = stamp
@@ -71,8 +73,9 @@ package final class CommitClock: Sendable {
         }
     }
 
-    /// Returns the newest `time` that a login may return: it is below the `ct` of every commit that
-    /// is not visible yet, and within the lease. Call this before opening a snapshot.
+    /// Returns the latest `time` that a login may return. It is below the `ct` of every commit that
+    /// is not visible yet, and not after the end of the lease. Call this function before opening a
+    /// snapshot.
     package func safeTime(wall: Int64) -> Int64 {
         state.withLock { state in
             if let stamp = state.inFlight { return min(stamp.ct - 1, state.leaseEnd) }
@@ -81,13 +84,14 @@ package final class CommitClock: Sendable {
         }
     }
 
-    /// Gives all later commits a `ct` after `moment`, even while the wall clock is before it.
+    /// Ensures that all later commits have a `ct` above `moment`, even if the wall clock has not
+    /// reached `moment` yet.
     package func settle(through moment: Int64) {
         state.withLock { $0.last = max($0.last, moment + 1) }
     }
 
-    /// Returns the stamp of an event that is sent but not committed. It is above every `time`
-    /// returned so far.
+    /// Returns the stamp for an event that the server sends without a commit. The stamp is above
+    /// every `time` that a login has returned so far.
     package func now(wall: Int64) -> Int64 {
         state.withLock { state in
             let now = max(wall, state.last)
@@ -96,7 +100,8 @@ package final class CommitClock: Sendable {
         }
     }
 
-    /// Returns the lead of this clock over the wall clock, in milliseconds; 0 if it has none.
+    /// Returns how far this clock is ahead of the wall clock, in milliseconds; 0 if it is not
+    /// ahead.
     package func drift(wall: Int64) -> Int64 {
         state.withLock { max(0, $0.last - wall) }
     }

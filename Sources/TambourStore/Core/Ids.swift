@@ -1,8 +1,8 @@
 /// The key of a chat inside the store; it is never sent to clients.
 ///
-/// Groups and channels use their wire id (negative). Dialogs and saved messages get a separate
-/// positive number, because a dialog's wire id (`A xor B`) is unique only among the chats of one
-/// user.
+/// The key of a group or channel is its wire id, which is negative. The key of any other chat is a
+/// positive number. A dialog's wire id (`A xor B`) cannot be its key, because this id is unique
+/// only among the chats of one user.
 package struct ChatKey: Hashable, Comparable, Sendable {
     package let rawValue: Int64
 

@@ -1,5 +1,5 @@
-/// The error for a stored number that no server writes. The request that reads it, or the start of
-/// the server, fails.
+/// The error for a stored number that no server writes, such as a number out of its range. The
+/// request that reads the number fails; if the server reads it at its start, the start fails.
 package struct ImpossibleRow: Error, Equatable, CustomStringConvertible {
     /// The row and its column, such as `meta ct_lease`.
     package let place: String

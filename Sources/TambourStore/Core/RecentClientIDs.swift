@@ -1,41 +1,42 @@
 import TambourProtocol
 
-/// A cache that recognizes most new client ids without reading the disk.
+/// A cache that recognizes most new client ids (cids) without reading the disk.
 ///
-/// Clients count their ids up or derive them from the clock, so a new id is larger than nearly all
-/// existing ids. The cache holds every stored pair (cid, sender) with a cid above `bound` and below
-/// `ceiling`, and perhaps pairs from rolled-back batches. A pair in that range that the cache does
-/// not hold is not in the store.
+/// Clients count their cids upwards or compute them from the clock. A new cid is therefore larger
+/// than nearly all existing cids. The cache contains every stored pair (cid, sender) with a cid
+/// above `bound` and below `ceiling`. It may also contain pairs from batches that were rolled back.
+/// If a pair with such a cid is not in the cache, it is not in the store.
 struct RecentClientIDs {
     private struct Entry: Hashable {
         let cid: Int64
         let sender: UserID
     }
 
-    /// The number of microseconds from 1970 to the year 2041. Larger ids are random; caching them
-    /// would displace the ids that come from the clock. The ceiling is constant: if it rose, the
-    /// cache would lack stored ids between the two values.
+    /// The number of microseconds from 1970 to the year 2041. Larger ids are random; if the cache
+    /// contained them, they would displace the ids that come from the clock. The ceiling is
+    /// constant: if it rose, the cache would not contain stored ids between the old value and the
+    /// new value.
     static let ceiling: Int64 = 1 << 51
 
     private let kept: Int
     private var entries: Set<Entry> = []
-    /// The cache may lack pairs with cids up to this one; nil while it holds all pairs below
-    /// `ceiling`.
+    /// The cache may lack pairs with this cid or a smaller cid. Nil while the cache contains all
+    /// pairs below `ceiling`.
     private var bound: Int64?
 
     /// - Parameters:
     ///   - newest: the stored pairs with the `kept` largest cids below the ceiling, largest first.
-    ///   - kept: the number of pairs to keep. At twice that number, the cache drops the pairs with
-    ///     the smaller cids.
+    ///   - kept: the number of pairs to keep. When the cache contains twice this number, it removes
+    ///     the pairs with the smaller cids.
     init(newest: [(cid: Int64, sender: UserID)], kept: Int) {
         self.kept = kept
         entries.reserveCapacity(newest.count)
         for pair in newest { entries.insert(Entry(cid: pair.cid, sender: pair.sender)) }
-        // Pairs outside the list may have the same cid as the last pair.
+        // Stored pairs that are not in the list may have the same cid as the last pair of the list.
         if newest.count >= kept { raiseBound(to: newest.last?.cid) }
     }
 
-    /// True only if `sender` has never stored anything under `cid`.
+    /// Returns true only if the store certainly contains no `cid` of `sender`.
     func isCertainlyNew(_ cid: Int64, of sender: UserID) -> Bool {
         guard cid < Self.ceiling else { return false }
         if let bound, cid <= bound { return false }

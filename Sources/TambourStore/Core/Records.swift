@@ -7,13 +7,15 @@ package enum ChatKind: Int64, CaseIterable, Sendable {
     case saved = 1
     case group = 2
     case channel = 3
-    /// The comments on one post of a channel; members and rights are the channel's.
+    /// The comments on one post of a channel. The members and their rights are the same as in the
+    /// channel.
     case comments = 4
 
-    /// Whether it is a dialog or saved messages, which users cannot join or leave.
+    /// Whether the chat is a dialog or saved messages. Users cannot join or leave such a chat.
     package var isPair: Bool { self == .dialog || self == .saved }
 
-    /// Whether users join and leave. The first message then records who created the chat.
+    /// Whether users can join and leave the chat. The first message of such a chat records who
+    /// created the chat.
     package var isJoined: Bool { self == .group || self == .channel }
 }
 
@@ -21,11 +23,12 @@ package enum ChatKind: Int64, CaseIterable, Sendable {
 package enum StoredStatus: Int64, Sendable {
     case plain = 0
     case edited = 1
-    /// Deleted for all users. The row stays without its content, so ids and numbers never decrease.
+    /// Deleted for all users. The row stays without its content, so the newest id and the newest
+    /// number of the chat never decrease.
     case removed = 2
 }
 
-/// A registered user as stored.
+/// A registered user as the store contains it.
 package struct Account: Sendable {
     package let id: UserID
     /// Digits of the international number, without the plus.
@@ -34,12 +37,13 @@ package struct Account: Sendable {
     package let lastName: String?
     /// Unix milliseconds.
     package let registered: Int64
-    /// Commit clock of the last change of the profile.
+    /// The commit clock of the last change of the profile.
     package let updated: Int64
     package let isBlocked: Bool
-    /// Whether only the id remains; an erased account counts as blocked.
+    /// Whether the account is erased, so that only its id remains. An erased account counts as
+    /// blocked.
     package let isErased: Bool
-    /// When the user was last online, Unix milliseconds; 0 for never.
+    /// The time at which the user was last online, Unix milliseconds; 0 for never.
     package let seen: Int64
     /// The user's description of themselves.
     package let description: String?
@@ -48,7 +52,7 @@ package struct Account: Sendable {
     package let settingsVersion: Int64
 }
 
-/// A login: the user, the device, and its last use.
+/// A session: the user, the device, and the last use of the session.
 package struct SessionRecord: Sendable {
     package let id: SessionID
     package let userID: UserID
@@ -58,10 +62,10 @@ package struct SessionRecord: Sendable {
     package let client: String
     package let info: String
     package let address: String
-    /// The name of the client's dialect; empty if it uses none.
+    /// The name of the client's dialect; empty if the client uses no dialect.
     package let dialect: String
 
-    /// An upper estimate of the session's bytes in the reply to opcode 96.
+    /// An upper estimate of the session's size in the reply to opcode 96, in bytes.
     package var wireSizeEstimate: Int {
         96 + client.utf8.count + info.utf8.count + address.utf8.count
     }
@@ -71,21 +75,22 @@ package struct SessionRecord: Sendable {
 package struct MessageRecord: Sendable {
     package let chat: ChatKey
     package let id: MessageID
-    /// Dense number in its chat, from 1.
+    /// The dense number of the message in its chat. The first message has the number 1.
     package let number: Int64
     package let sender: UserID
     package let cid: Int64
     package let device: DeviceID
     package var status: StoredStatus
-    /// Commit clock of the last edit or removal; 0 if the message never changed.
+    /// The commit clock of the last edit or of the removal; 0 if the message has never changed.
     package var updated: Int64
     package var replyTo: MessageID?
     package var text: Text
     package var elements: Packed<[Element]>?
     package var attaches: Packed<[Attach]>?
-    /// The snapshot of the forwarded message, encoded as on the wire.
+    /// The copy of the forwarded message, encoded as on the wire.
     package var forward: Packed<MessageLink>?
-    /// The counters of its reactions, encoded as on the wire; nil if there are no reactions.
+    /// The counters of the message's reactions, encoded as on the wire; nil if there are no
+    /// reactions.
     package var reactions: Packed<ReactionInfo>?
     /// Nil if no attachment is a poll.
     package var poll: PollMark?
@@ -105,8 +110,8 @@ package struct MessageRecord: Sendable {
 
 /// The content of a message, as its author wrote it.
 ///
-/// A handler builds it from a `NewMessage`; the store adds id, number and state to form a
-/// `MessageRecord`. A scheduled message contains it too.
+/// A handler makes the content from a `NewMessage`. The store adds the id, the number and the
+/// state, and thus makes a `MessageRecord`. A scheduled message also contains this content.
 package struct MessageContent: Sendable {
     package var cid: Int64
     package var text: Text

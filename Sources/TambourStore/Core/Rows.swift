@@ -42,7 +42,8 @@ extension SQLRow {
 }
 
 extension SQLStatement {
-    /// Reads the count that a SELECT of one column returns; 0 for NULL or no row.
+    /// Reads the count that a SELECT of one column returns. Returns 0 for NULL, and if there is no
+    /// row.
     func oneCount(_ bind: (any SQLStatement) throws -> Void = { _ in }) throws -> Int {
         Int(count: try oneInt(bind) ?? 0)
     }

@@ -1,13 +1,14 @@
 package import TambourProtocol
 
-/// The rows and bytes that one request may still read during a search.
+/// The numbers of rows and bytes that one request may still read during a search.
 ///
-/// A read that may find nothing counts every row that it scans. It stops when the budget is spent,
-/// and its reply contains the start of the next request.
+/// A search may scan many rows and find nothing, so it counts every row that it scans. When the
+/// budget is spent, the search stops. Its reply then contains the position at which the next
+/// request starts.
 package struct ScanBudget {
     /// The remaining number of rows, across all tables.
     private(set) package var rows: Int
-    /// The remaining number of bytes to decode: texts, attachments, forwards.
+    /// The remaining number of bytes to decode, such as texts, attachments and forwards.
     private(set) package var bytes: Int
 
     package init(_ limits: Limits) {
@@ -26,7 +27,7 @@ package struct ScanBudget {
         self.bytes -= bytes
     }
 
-    /// Returns the number of rows that one lookup may read: at least one, so that each lookup
-    /// progresses.
+    /// Returns the number of rows that one lookup may read. It is at least one, so that each lookup
+    /// makes progress.
     func share(atMost rows: Int) -> Int { max(1, min(rows, self.rows)) }
 }

@@ -1,11 +1,12 @@
 import TambourProtocol
 package import TambourSQL
 
-/// The migrations of the messenger's tables, oldest first. New migrations are appended; a released
-/// migration never changes.
+/// The migrations of the messenger's tables, the oldest first. A new migration is added at the end.
+/// A released migration never changes.
 ///
-/// Users' texts are UTF-8 in a blob, because PostgreSQL's text type rejects a zero byte, which is a
-/// legal character. `docs/data.md` explains the tables and their reasons.
+/// Users' texts are stored as UTF-8 in a blob. The reason is the zero byte: it is a legal
+/// character, but PostgreSQL's text type rejects it. `docs/data.md` explains the tables and the
+/// reasons for their design.
 package enum Schema {
     package static let migrations = versions1To12 + laterVersions
 

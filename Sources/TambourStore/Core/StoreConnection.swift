@@ -1,14 +1,14 @@
 package import TambourProtocol
 package import TambourSQL
 
-/// One database connection with every statement of the messenger prepared on it.
+/// A database connection on which all statements of the messenger are prepared.
 ///
-/// Used by one thread at a time. The engine owns a connection that writes; each reader owns a
-/// connection that reads.
+/// Only one thread at a time may use the connection. The engine owns a connection that writes; each
+/// reader owns a connection that reads.
 package final class StoreConnection {
     package let sql: any SQLConnection
     package let limits: Limits
-    /// The number of rows that statements counted or compared without returning them.
+    /// The number of rows that statements have counted or compared, but not returned.
     private var rowsCounted = 0
     let accounts: AccountStatements
     let sessions: SessionStatements
@@ -42,7 +42,7 @@ package final class StoreConnection {
     let audit: AuditStatements
     let announcements: AnnouncementStatements
 
-    /// Prepares all statements; the schema must exist (`migrate`).
+    /// Prepares all statements. The schema must exist; see `migrate`.
     package init(_ sql: any SQLConnection, limits: Limits) throws {
         self.sql = sql
         self.limits = limits
@@ -93,25 +93,25 @@ package final class StoreConnection {
 
     // MARK: - Restored backups
 
-    /// Returns the latest login mark (commit clock) that may predate the restore of a backup; 0 if
-    /// no backup was ever restored. A client with such a mark may hold data that the store has
-    /// lost, including pushes received after the mark.
+    /// Returns the latest login mark (commit clock) that the server may have issued before a backup
+    /// was restored. Returns 0 if no backup was ever restored. A client with this mark or an older
+    /// mark may have data that the store has lost, including pushes that arrived after the mark.
     package func restored() throws -> Int64 {
         try meta.value(Self.restoredKey) ?? 0
     }
 
-    /// Returns the latest login mark (commit clock) that may date from before the store recorded
-    /// when messages changed; 0 if the store always recorded it.
+    /// Returns the latest login mark (commit clock) from the time before the store recorded when
+    /// messages changed. Returns 0 if the store has always recorded this.
     package func changesUnknown() throws -> Int64 {
         try meta.value(Self.changesUnknownKey) ?? 0
     }
 
-    /// Records that the store is a backup that is restored at `now` (Unix ms).
+    /// Records that the store is restored from a backup at `now` (Unix milliseconds).
     package func noteRestore(at now: Int64) throws {
-        // Login marks issued before the restore may be up to a lease ahead of the wall clock. If
-        // the wall clock was set back, they may reach the end of the backup's lease, and a little
-        // beyond it where `settle` has moved the clock since the backup. New login marks start
-        // above all of these.
+        // Login marks that were issued before the restore may be ahead of the wall clock by the
+        // length of a lease. If the wall clock was set back, they may reach the end of the backup's
+        // lease. They may even be a little later, if `settle` has moved the clock after the backup.
+        // New login marks start above all these marks.
         let lease = try meta.value(Self.leaseKey) ?? 0
         let end = max(try restored(), max(now, lease) + Int64(limits.commitLeaseMs))
         try sql.transaction(.immediate) {
@@ -125,15 +125,16 @@ package final class StoreConnection {
     private static let restoredKey = "restored"
     private static let changesUnknownKey = "changes_unknown"
 
-    /// The number of rows that statements returned so far, plus a fraction of the counted rows.
+    /// The number of rows that statements have returned so far, plus a fraction of the rows that
+    /// were only counted or compared.
     package var rowsRead: Int { sql.rowsStepped + rowsCounted / Self.countedRowsPerRow }
 
-    /// The number of rows that the database can count in the time that returning one row takes.
+    /// The number of rows that the database can count in the time in which it returns one row.
     private static let countedRowsPerRow = 8
 
     func noteCounted(_ rows: Int) { rowsCounted += rows }
 
-    /// Runs `body` over one snapshot.
+    /// Runs `body`, which reads from one snapshot.
     package func read<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result {
         try sql.begin(.snapshot)
         defer { sql.rollback() }
@@ -167,7 +168,8 @@ struct MetaStatements {
     }
 }
 
-/// A read over a snapshot on a reader, or inside the engine's transaction after a flush.
+/// The functions that read the store. A reader uses them on a snapshot; the engine uses them inside
+/// its transaction, after a flush.
 package struct ReadTransaction {
     let store: StoreConnection
     private let rowsBefore: Int
@@ -182,8 +184,8 @@ package struct ReadTransaction {
     /// The number of rows read so far.
     package var rowsRead: Int { store.rowsRead - rowsBefore }
 
-    /// The value of `rowsRead` at which a page that starts now must end: the end of the step, or
-    /// half a step from now if that is later.
+    /// The value of `rowsRead` at which a page that starts now must end. This is the end of the
+    /// current step, or half a step from now, whichever is later.
     package var pageEnd: Int {
         max(limits.rowsPerReadStep, rowsRead + limits.rowsPerReadStep / 2)
     }

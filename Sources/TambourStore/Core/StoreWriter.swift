@@ -2,10 +2,10 @@ package import TambourEvents
 import TambourProtocol
 import TambourSQL
 
-/// The single writer of a store. It caches chats, opens a transaction per batch, and writes changed
-/// cache entries back at the end of the batch.
+/// The single writer of a store. It caches chats and opens a transaction for each batch. At the end
+/// of the batch, it writes the changed cache entries to the database.
 ///
-/// The engine owns it and uses it only on the engine's queue.
+/// The engine owns the writer and uses it only on the engine's queue.
 package final class StoreWriter {
     package let connection: StoreConnection
     private let transaction: WriteTransaction
@@ -13,7 +13,7 @@ package final class StoreWriter {
 
     /// - Parameters:
     ///   - userIDs: the source of ids for new users.
-    ///   - firstCounter: the start of the 16-bit counter in message ids; any value is valid.
+    ///   - firstCounter: the first value of the 16-bit counter in message ids. Any value is valid.
     package init(
         _ connection: StoreConnection,
         userIDs: UserIDSource,
@@ -23,14 +23,14 @@ package final class StoreWriter {
         transaction = try WriteTransaction(connection, userIDs: userIDs, counter: firstCounter)
     }
 
-    /// Returns the end of the clock's lease that the last commit left on disk; 0 in a new store.
+    /// Returns the end of the clock's lease that the last commit wrote to the disk; 0 in a new
+    /// store.
     ///
     /// - Throws: `ImpossibleRow` for a time that does not fit into message ids.
     package func persistedLeaseEnd() throws -> Int64 {
         let clock = try time("ct")
         if let leaseEnd = try time(StoreConnection.leaseKey) { return leaseEnd }
-        // Older servers did not store the end of the lease, and counted the lease from the commit
-        // clock.
+        // Older servers did not store the end of the lease. Their lease began at the commit clock.
         return clock.map { $0 + Int64(connection.limits.commitLeaseMs) } ?? 0
     }
 
@@ -40,10 +40,10 @@ package final class StoreWriter {
         return time
     }
 
-    /// Whether the word index may lag behind the messages.
+    /// Whether the word index may lack words of stored messages.
     package var hasWordsToIndex: Bool { transaction.hasWordsToIndex }
 
-    /// Whether step-by-step deletions may be pending.
+    /// Whether deletions that run in several steps may be pending.
     package var mayHavePurges: Bool { transaction.mayHavePurges }
 
     /// Opens the transaction of a batch.
@@ -54,10 +54,10 @@ package final class StoreWriter {
         return transaction
     }
 
-    /// Writes the changes of the batch back and commits it.
+    /// Writes the changes of the batch to the database and commits the transaction.
     ///
     /// - Returns: the events of the batch, in the order of its commands.
-    /// - Throws: any error of the store; the caller must then call `rollback`.
+    /// - Throws: any error of the store. The caller must then call `rollback`.
     package func commit() throws -> [Event] {
         try transaction.flush()
         try connection.meta.set("ct", transaction.ct)
@@ -66,7 +66,7 @@ package final class StoreWriter {
         return transaction.close()
     }
 
-    /// Ends a batch that has written nothing; does not wait for the disk.
+    /// Ends a batch that has written nothing. Does not wait for the disk.
     package func finishUnwritten() {
         connection.sql.rollback()
         _ = transaction.close()

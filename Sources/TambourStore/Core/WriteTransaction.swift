@@ -4,19 +4,19 @@ import TambourSQL
 
 /// A batch of commands inside one database transaction.
 ///
-/// Handlers make every check before the first write. The transaction caches rows that several
-/// commands change (members, big chats' clocks) and writes each row once. It inserts messages at
-/// the end, in the order of their chats and ids.
+/// A handler makes all its checks before its first write. Several commands may change the same row
+/// of a member or the clock of the same big chat. The transaction caches these changes and writes
+/// each row once. It inserts messages at the end, in the order of their chats and ids.
 package final class WriteTransaction {
     let store: StoreConnection
     let userIDs: UserIDSource
-    /// A reader that does not see pending writes. It is up to date for rows that are written
-    /// immediately (accounts, sessions, codes).
+    /// A reader that does not see pending writes. Accounts, sessions and codes are written
+    /// immediately, so their rows are up to date.
     package let reader: ReadTransaction
 
     /// The commit clock of this batch, Unix milliseconds.
     package private(set) var ct: Int64 = 0
-    /// The number of writes and events by commands of this batch so far.
+    /// The number of writes and events that the commands of this batch have made so far.
     package internal(set) var writes = 0
 
     var counter: UInt16
@@ -24,9 +24,9 @@ package final class WriteTransaction {
     package private(set) var events: [Event] = []
     var chats: [ChatKey: ChatState] = [:]
     var pairs: [Pair: ChatKey] = [:]
-    /// Users whom the store has shown to exist and not to be blocked.
+    /// Users who exist and are not blocked, according to an earlier read of the store.
     var listed: Set<UserID> = []
-    /// Sessions that the store has shown to exist.
+    /// Sessions that exist, according to an earlier read of the store.
     var openSessions: Set<SessionID> = []
     var touched: [ChatState] = []
     /// The chats in which this batch has notified members of messages.
@@ -36,24 +36,25 @@ package final class WriteTransaction {
     var pendingKeys: [SendKey: Int] = [:]
     var recentClientIDs: RecentClientIDs
     var searchBacklog = SearchBacklog()
-    /// The chat of the last step of `purgeMessages`.
+    /// The chat that the last step of `purgeMessages` served.
     var purgedChat = ChatKey(.min)
-    /// The user whose purge `nextEntityPurge` returned last.
+    /// The user of the purge that the last call of `nextEntityPurge` returned.
     var purgedUser = UserID(.min)
-    /// Whether step-by-step deletions may be pending; true at the start, when this is unknown.
+    /// Whether deletions that run in several steps may be pending. True at the start, because this
+    /// is not known yet.
     package internal(set) var mayHavePurges = true
     var lastSessionID: Int64
     var lastDeviceID: Int64
     var lastChatKey: Int64
     var lastAuditID: Int64
 
-    /// The number of chats cached between batches; a full cache is cleared.
+    /// The maximum number of chats that are cached between batches. A full cache is cleared.
     private static let cachedChats = 20_000
-    /// The maximum number of entries in `listed`, and in `openSessions`. An entry takes about 50
-    /// bytes; a full cache is cleared.
+    /// The maximum number of entries in each of the caches `listed` and `openSessions`. An entry
+    /// takes about 50 bytes. A full cache is cleared.
     private static let cachedUsers = 100_000
     /// The number of client ids that `recentClientIDs` keeps. A larger cache would help only
-    /// clients with clocks that lag by minutes.
+    /// clients whose clocks are minutes behind.
     private static let recentClientIDs = 16_384
     /// The key in `meta` for the newest session's id.
     static let lastSessionKey = "last_session"
@@ -67,7 +68,7 @@ package final class WriteTransaction {
         let sender: UserID
         let device: DeviceID
         let cid: Int64
-        /// Nil for the message that creates a group.
+        /// The chat; nil for the message that creates a group.
         let chat: ChatKey?
     }
 
@@ -90,13 +91,13 @@ package final class WriteTransaction {
         func last(_ table: String, _ statement: any SQLStatement) throws -> Int64 {
             try possible(statement.oneInt() ?? 0, table)
         }
-        // The server derives the next id from this one.
+        // The server computes the next id from this id.
         func possible(_ id: Int64, _ table: String) throws -> Int64 {
             guard id <= StoreCheck.ids.upperBound else { throw ImpossibleRow("\(table): id", id) }
             return id
         }
-        // Session rows are deleted, so `meta` stores the newest id; older stores have only the
-        // rows.
+        // Rows of sessions may be deleted, so `meta` contains the newest id. An older store
+        // contains only the rows.
         let rememberedSession = try possible(
             store.meta.value(lastSessionKey) ?? 0,
             "meta last_session"
@@ -115,7 +116,7 @@ package final class WriteTransaction {
         self.ct = ct
     }
 
-    /// Queues an event, which is sent after the commit.
+    /// Queues an event. The event is sent after the commit.
     package func emit(_ event: Event) {
         writes += 1
         events.append(event)
@@ -145,8 +146,9 @@ package final class WriteTransaction {
         touched.removeAll(keepingCapacity: true)
     }
 
-    /// Writes the changed columns of a member's row. Most rows belong to readers of a group; a
-    /// message moves only their clock, which changes the fewest indexes.
+    /// Writes the changed columns of a member's row. For most rows only the clock changes, because
+    /// the member receives a message but does not write one. Writing only the clock changes the
+    /// fewest indexes.
     private func write(_ member: MemberState, of chat: ChatKey) throws {
         let statement: any SQLStatement
         switch member.unsaved {

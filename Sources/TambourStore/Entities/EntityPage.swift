@@ -1,7 +1,7 @@
 package import TambourProtocol
 import TambourSQL
 
-/// A part of a user's entities, in order.
+/// A part of a user's entities, in the order of their places.
 package struct EntityPage {
     package fileprivate(set) var entities: [(stored: StoredEntity, place: EntityPlace)] = []
     /// Whether more entities follow.
@@ -9,8 +9,8 @@ package struct EntityPage {
 }
 
 extension ReadTransaction {
-    /// Returns at least one entity if any exists; entities that do not fit the page are not
-    /// decoded.
+    /// Returns a page of entities. The page contains at least one entity if any entity exists.
+    /// Entities that do not fit are not decoded.
     func page(
         _ query: SQLQuery<EntityColumn>,
         limit: Int,
@@ -38,7 +38,7 @@ extension ReadTransaction {
 }
 
 extension Entity {
-    /// An upper estimate of the entity's bytes on the wire.
+    /// An upper estimate of the entity's size on the wire, in bytes.
     package var wireSizeEstimate: Int {
         Self.wireSizeEstimate(
             ofType: type.rawValue.utf8.count,

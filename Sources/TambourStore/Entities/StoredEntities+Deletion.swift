@@ -52,17 +52,19 @@ package struct EntityPurge: Sendable {
 }
 
 extension ReadTransaction {
-    /// Whether a user has pending deletions of entities below a deleted entity.
+    /// Whether deletions of a user's entities below a deleted entity are pending.
     package func hasEntityPurges(of user: UserID) throws -> Bool {
         try store.entityPurges.any.hasRow { $0.bind(1, user.rawValue) }
     }
 
-    /// Returns the pending deletion that covers an entity below `parent`; nil if the entity stays.
+    /// Returns the pending deletion that will delete an entity below `parent`; nil if the entity is
+    /// not affected.
     ///
-    /// Call it only for users with pending deletions.
+    /// Call this function only for a user with pending deletions.
     package func purge(of user: UserID, at parent: Int64?) throws -> EntityPurge? {
         var next = parent
-        // Types nest two or three levels deep; a damaged store may claim more.
+        // Entities are nested two or three levels deep, but in a damaged store the nesting may
+        // never end.
         for _ in 0..<16 {
             guard let id = next else { return nil }
             let purge = try store.entityPurges.stamp.one {
@@ -93,11 +95,11 @@ extension WriteTransaction {
         }
     }
 
-    /// Records that no purge of entities or messages is pending. `putEntityPurge` and `putPurge`
-    /// revoke this.
+    /// Records that no purge of entities or messages is pending. This is valid until the next call
+    /// of `putEntityPurge` or `putPurge`.
     package func noteNoPurges() { mayHavePurges = false }
 
-    /// Returns a pending purge, alternating between users.
+    /// Returns a pending purge. Successive calls serve the users in turn.
     package func nextEntityPurge() throws -> EntityPurge? {
         for after in [purgedUser.rawValue, .min] {
             let purge = try store.entityPurges.next.one {
@@ -124,8 +126,10 @@ extension WriteTransaction {
     /// Turns live entities of a type directly below a deleted entity into tombstones.
     ///
     /// - Parameters:
-    ///   - stamp: the stamp of the deletion; each entity gets its own next version.
-    ///   - keepsFields: whether a later update may restore the entities with their fields.
+    ///   - stamp: the stamp of the deletion. Each entity does not get the version of this stamp,
+    ///     but its own next version.
+    ///   - keepsFields: whether the tombstones keep their fields, because a later update may
+    ///     restore the entities.
     /// - Returns: the tombstones for devices, in the order of their ids, at most `limit`.
     package func deleteEntities(
         of type: EntityType,
@@ -159,7 +163,7 @@ extension WriteTransaction {
                 fields: [:]
             )
         }
-        // RETURNING yields the rows in an unspecified order.
+        // RETURNING returns the rows in an unspecified order.
         return tombstones.sorted { $0.id < $1.id }
     }
 

@@ -3,20 +3,21 @@ package import TambourEvents
 package import TambourProtocol
 import TambourSQL
 
-/// The number of a user's entities, and the newest id.
+/// The numbers of a user's entities and replies, and the newest entity id.
 package struct EntityCounts: Equatable, Sendable {
-    /// Live entities, not counting elements of series.
+    /// The number of live entities. Elements of series do not count.
     package var live: Int64 = 0
     package var elements: Int64 = 0
     package var lastID: Int64 = 0
-    /// Replies kept for devices that lost the original reply.
+    /// The number of stored replies. They are kept for devices that lost the original reply.
     package var replies: Int64 = 0
 }
 
-/// The place of an entity in the order of pages. A page starts after the place of the previous
-/// page's last entity.
+/// The place of an entity in the order of pages. A page starts after the place of the last entity
+/// on the previous page.
 package struct EntityPlace: Equatable, Sendable {
-    /// The commit clock of the change; for an element, its position in the series.
+    /// The commit clock of the entity's last change. For an element of a series, its position in
+    /// the series.
     package let position: Int64
     package let id: Int64
 
@@ -85,8 +86,8 @@ struct EntityStatements {
         let select = "SELECT \(EntityColumn.list) FROM object WHERE user_id = $1"
         byID = try sql.query("\(select) AND id = $2")
         byCreation = try sql.query("\(select) AND creator = $2 AND created_by = $3")
-        // SQLite estimates ten entities per user and would read all of them; the range
-        // `BETWEEN $3 AND $3` makes SQLite use the index.
+        // SQLite assumes that a user has ten entities. With `=`, it would read all entities of the
+        // user; with the range `BETWEEN $3 AND $3`, it uses the index.
         twin = try sql.query(
             """
             \(select) AND parent = $2 AND natural_key BETWEEN $3 AND $3 AND deleted = 0 AND id <> $4
@@ -121,9 +122,9 @@ struct EntityStatements {
               natural_key = excluded.natural_key, ct = excluded.ct
             """
         )
-        // Follows the rules of `EntityRules.cascade` without reading the entities' contents.
-        // With `ORDER BY id` alone, or with `type` compared for equality, SQLite would read all
-        // entities of the user.
+        // Follows the rules of `EntityRules.cascade` without reading the entities' contents. The
+        // order starts with `type`, and `type` is compared by `BETWEEN`. With `ORDER BY id` alone,
+        // or with `type = $3`, SQLite would read all entities of the user.
         deleteChildren = try sql.query(
             """
             UPDATE object SET
@@ -209,7 +210,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns another live entity below the same parent with the same natural key.
+    /// Returns the live entity other than `id` that has this parent and this natural key; nil if
+    /// there is none.
     package func entity(
         below parent: Int64?,
         withKey key: EntityKey,
@@ -238,12 +240,12 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the entities that changed after a place, oldest change first, without elements of
+    /// Returns the entities that changed after a place, the oldest change first. Omits elements of
     /// series.
     ///
     /// - Parameters:
     ///   - isLive: omits deleted entities.
-    ///   - room: the bytes that the entities may take on the wire.
+    ///   - room: the maximum size of the entities on the wire, in bytes.
     package func entities(
         changedAfter place: EntityPlace,
         isLive: Bool,
@@ -260,9 +262,10 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns elements of a series after a place and up to a position, in the order of the series.
+    /// Returns the elements of a series after `place` and up to a position, in the order of the
+    /// series.
     ///
-    /// - Parameter room: the maximum number of bytes on the wire.
+    /// - Parameter room: the maximum size of the elements on the wire, in bytes.
     package func elements(
         of type: EntityType,
         below parent: Int64,
@@ -287,7 +290,7 @@ extension ReadTransaction {
         try store.entities.counts.one {
             $0.bind(1, user.rawValue)
         } read: { row in
-            // The server derives the next entity's id from this one.
+            // The server computes the next entity's id from this id.
             guard StoreCheck.messages.contains(row.int(.lastID)) else {
                 throw ImpossibleRow("object_count \(user): last_id", row.int(.lastID))
             }
@@ -300,8 +303,8 @@ extension ReadTransaction {
         } ?? EntityCounts()
     }
 
-    /// Returns the stored reply to an operation of a device; nil for a new operation and for a
-    /// deleted reply.
+    /// Returns the stored reply to an operation of a device; nil if the operation is new or its
+    /// reply has been deleted.
     package func entityReply(
         to operation: Int64,
         of device: DeviceID,
@@ -316,8 +319,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns a page of the live entities of a user, including elements of series, in the order of
-    /// ids, starting after `id`; for exports.
+    /// Returns a page of a user's live entities for an export. The page includes elements of
+    /// series. It starts after `id` and is in the order of the ids.
     package func allEntities(
         of user: UserID,
         after id: Int64,
@@ -334,11 +337,11 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Stores an entity in place of its previous version.
+    /// Stores an entity, which replaces its previous version.
     ///
     /// - Parameters:
     ///   - key: the natural key; nil for a type without a natural key.
-    ///   - position: the position in the series; only for an element.
+    ///   - position: the position in the series; nil if the entity is not an element of a series.
     package func putEntity(
         _ stored: StoredEntity,
         key: EntityKey?,
@@ -394,8 +397,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes replies to a user's devices that were stored before `time` (commit clock), oldest
-    /// first.
+    /// Deletes the replies to a user's devices that were stored before `time` (commit clock). The
+    /// oldest replies are deleted first.
     ///
     /// - Returns: the number of deleted replies, at most `limit`.
     package func forgetEntityReplies(
@@ -412,7 +415,8 @@ extension WriteTransaction {
     }
 }
 
-/// A hash of the values of a natural key. Values may have any length, so the index stores the hash.
+/// A hash of the values of a natural key. The index contains the hash instead of the values,
+/// because values may have any length.
 package struct EntityKey: Hashable, Sendable {
     package let bytes: Bytes
 
@@ -425,7 +429,7 @@ package struct EntityKey: Hashable, Sendable {
 }
 
 extension EntityID {
-    /// - Precondition: The server assigned the id.
+    /// - Precondition: The id was assigned by the server.
     package var number: Int64 {
         guard case .server(let number) = self else {
             preconditionFailure("a local id leaves its device in operations alone")
@@ -459,8 +463,8 @@ extension StoredEntity {
         return (stored, EntityPlace(position: row.int(.place), id: id))
     }
 
-    /// The stamps as MessagePack: a map from field name to version, time and device, sorted by
-    /// field name.
+    /// The stamps as MessagePack. They form a map from the name of a field to a version, a time and
+    /// a device, sorted by the names.
     fileprivate var encodedStamps: Bytes {
         FieldValue.encoded(
             stamps.mapValues { .list([.int($0.version), .int($0.modified), .int($0.device)]) }

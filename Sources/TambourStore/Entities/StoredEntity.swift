@@ -3,17 +3,17 @@ package import TambourProtocol
 /// An entity as the server stores it: the data sent to devices, and the data that only the rules
 /// need.
 package struct StoredEntity: Hashable, Sendable {
-    /// A tombstone of a type that uses `updateWins` still contains its fields here; `copy` omits
-    /// them.
+    /// The entity with all its fields. If the type uses `updateWins`, a tombstone also contains its
+    /// fields here; `copy` omits them.
     package var entity: Entity
     /// The device of the last accepted change.
     package var device: Int64
     /// The last change of each field of a `merge` type. A field without a stamp has not changed
-    /// since its creation.
+    /// since the entity was created.
     package var stamps: [String: Stamp]
-    /// The device that created the entity. Together with `entity.createdBy` it is unique, and it is
-    /// kept as long as the entity or its tombstone. The server therefore finds the first result of
-    /// a creation even after deleting the reply.
+    /// The device that created the entity. The pair of `creator` and `entity.createdBy` is unique,
+    /// and is kept as long as the entity or its tombstone. The server can therefore find the first
+    /// result of a creation even after it has deleted the reply.
     package var creator: Int64
 
     package init(
@@ -28,7 +28,7 @@ package struct StoredEntity: Hashable, Sendable {
         self.creator = creator
     }
 
-    /// The data that orders a change among the changes of the same entity.
+    /// The data that determines the order of the changes of an entity.
     package struct Stamp: Hashable, Sendable {
         /// The entity's version after the change.
         package var version: Int64
@@ -44,7 +44,7 @@ package struct StoredEntity: Hashable, Sendable {
 }
 
 extension StoredEntity {
-    /// The entity as sent to devices.
+    /// The entity as the server sends it to devices.
     package var copy: Entity {
         guard entity.isDeleted else { return entity }
         var tombstone = entity
@@ -56,15 +56,16 @@ extension StoredEntity {
         Stamp(version: entity.version, modified: entity.modified, device: device)
     }
 
-    /// The reply to the entity's creation, rebuilt from stored data.
+    /// The reply to the operation that created the entity, made again from stored data.
     package var creationResult: EntityResult {
         .applied(.init(id: entity.id, version: 1, modified: entity.modified))
     }
 }
 
 extension StoredEntity.Stamp {
-    /// Whether last-writer-wins prefers this change to `other`. The later time wins. At equal times
-    /// the higher device id wins; for the same device, this change wins.
+    /// Whether this change wins over `other` by the rule "last writer wins". The later time wins.
+    /// If the times are equal, the higher device id wins. If the device ids are also equal, this
+    /// change wins.
     package func wins(over other: Self) -> Bool {
         (modified, device) >= (other.modified, other.device)
     }

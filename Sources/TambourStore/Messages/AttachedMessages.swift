@@ -6,7 +6,7 @@ struct AttachedStatements {
     let newer: SQLQuery<ScannedMessageColumn>
 
     init(_ sql: any SQLConnection) throws {
-        // The condition on `attaches` and `forward` must equal the condition of the partial index
+        // The condition on `attaches` and `forward` must be the same as in the partial index
         // `message_attached`.
         let select = """
             SELECT \(MessageColumn.list(of: "m")), \(IsHiddenColumn.list) FROM message m
@@ -18,18 +18,18 @@ struct AttachedStatements {
     }
 }
 
-/// Messages with attachments before or after a position, nearest first.
+/// The messages with attachments before or after a position, the nearest first.
 package struct AttachedPage: Sendable {
     package var messages: [MessageRecord] = []
-    /// The last message scanned; nil if no messages remain in this direction.
+    /// The last message that was scanned; nil if no more messages exist in this direction.
     package var reached: MessageID?
 
     package init() {}
 }
 
 extension ReadTransaction {
-    /// Returns messages at or before `place` with attachments that `isWanted` accepts, newest
-    /// first.
+    /// Returns messages at or before `place` that have an attachment that `isWanted` accepts. The
+    /// newest message comes first.
     package func attached(
         in view: ChatView,
         upTo place: MessageID,
@@ -42,7 +42,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns messages after `place` with attachments that `isWanted` accepts, oldest first.
+    /// Returns messages after `place` that have an attachment that `isWanted` accepts. The oldest
+    /// message comes first.
     package func attached(
         in view: ChatView,
         after place: MessageID,
@@ -55,11 +56,12 @@ extension ReadTransaction {
         }
     }
 
-    /// The maximum number of rows that one statement selects. PostgreSQL sends all of them, even if
-    /// the reader stops early.
+    /// The maximum number of rows that one statement selects. It is small, because PostgreSQL sends
+    /// all selected rows even if the reader stops early.
     private static let rowsPerLook = 64
 
-    /// - Parameter range: returns the id range beyond the last scanned message.
+    /// - Parameter range: receives the id of the last scanned message, and returns the range of ids
+    ///   to scan next.
     private func page(
         _ query: SQLQuery<ScannedMessageColumn>,
         in view: ChatView,

@@ -9,10 +9,10 @@ package struct DelayedRecord: Sendable {
     package internal(set) var id: MessageID
     package let device: DeviceID
     package var attributes: DelayedAttributes
-    /// Whether it was due but could not be sent. It then waits until its sender changes or deletes
-    /// it.
+    /// Whether the message was due but could not be sent. The store then keeps it until its sender
+    /// changes or deletes it.
     package var hasFailed = false
-    /// Commit clock of the last edit; 0 if it was never edited.
+    /// The commit clock of the last edit; 0 if the message was never edited.
     package var updated: Int64 = 0
     package var content: MessageContent
 
@@ -36,7 +36,8 @@ package struct DelayedRecord: Sendable {
         self.content = content
     }
 
-    /// Returns the message object for the sender. Its time is the due time.
+    /// Returns the message object for the sender. The time of the object is the time at which the
+    /// message is due.
     package func message(link: Packed<MessageLink>?) -> Message {
         let chatID = place.wireID(for: sender)
         return Message(
@@ -56,7 +57,8 @@ package struct DelayedRecord: Sendable {
         )
     }
 
-    /// An upper estimate of the bytes on the wire, without the answered message.
+    /// An upper estimate of the message's size on the wire in bytes, without the message that it
+    /// answers.
     package var wireSizeEstimate: Int {
         280 + content.text.bytes.count + (content.elements?.bytes.count ?? 0)
             + (content.attaches?.bytes.count ?? 0) + (content.forward?.bytes.count ?? 0)
@@ -148,8 +150,9 @@ struct DelayedStatements {
             )
             """
         )
-        // Two commits may share a millisecond. Each change of a member's scheduled messages still
-        // gets a later time than the previous change, so that devices notice both.
+        // Two commits may have the same millisecond. Each change of a member's scheduled messages
+        // nevertheless gets a later time than the previous change, so that devices notice both
+        // changes.
         let time =
             "CASE WHEN delayed_updated < $3 THEN CAST($3 AS bigint) ELSE delayed_updated + 1 END"
         let note = "UPDATE member SET delayed_updated = \(time)"
@@ -209,7 +212,7 @@ extension DelayedRecord {
 }
 
 extension ReadTransaction {
-    /// Returns the messages that `user` has scheduled for a place, earliest first.
+    /// Returns the messages that `user` has scheduled for a place, the earliest first.
     package func delayed(of user: UserID, for place: ChatPlace) throws -> [DelayedRecord] {
         try store.delayed.ofPlace.all({ $0.bind(user, place) }, read: DelayedRecord.init(row:))
     }
@@ -227,7 +230,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the message that `user` scheduled from `device` under `cid`.
+    /// Returns the message that `user` scheduled from `device` with this `cid`.
     package func delayed(
         cid: Int64,
         of user: UserID,
@@ -243,7 +246,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the id of a deleted message that `user` had scheduled from `device` under `cid`.
+    /// Returns the id of a deleted message that `user` had scheduled from `device` with this `cid`.
     package func deletedDelayed(
         cid: Int64,
         of user: UserID,
@@ -258,8 +261,8 @@ extension ReadTransaction {
         return id.map { MessageID($0) }
     }
 
-    /// Returns the number of messages scheduled for a place, and an estimate of their bytes on the
-    /// wire. Does not count the message `id`.
+    /// Returns the number of messages that `user` has scheduled for a place, and an estimate of
+    /// their size on the wire in bytes. The message `id` does not count.
     package func delayedSize(
         of user: UserID,
         for place: ChatPlace,
@@ -278,7 +281,8 @@ extension ReadTransaction {
         try store.delayed.count.oneCount { $0.bind(1, user.rawValue) }
     }
 
-    /// Returns the messages due by `time` (Unix milliseconds), earliest first.
+    /// Returns the messages that are due at or before `time` (Unix milliseconds), the earliest
+    /// first.
     package func dueDelayed(at time: Int64, limit: Int) throws -> [DelayedRecord] {
         try store.delayed.due.all {
             $0.bind(1, time)
@@ -288,12 +292,12 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the earliest due time, Unix milliseconds; nil if no message waits. Failed messages
-    /// do not wait.
+    /// Returns the earliest time at which a message is due, Unix milliseconds; nil if there is
+    /// none. Ignores messages that have failed.
     package func nextDelayedTime() throws -> Int64? { try store.delayed.next.oneInt() }
 
-    /// Returns the message object for the wire. A reply embeds the current version of the message
-    /// that it answers.
+    /// Returns the message object for the wire. If the message is a reply, the object contains the
+    /// current version of the answered message.
     package func message(_ record: DelayedRecord) throws -> Message {
         let wireID = record.place.wireID(for: record.sender)
         guard let replyTo = record.content.replyTo, let view = try view(wireID, for: record.sender)
@@ -309,7 +313,7 @@ extension ReadTransaction {
 }
 
 extension SQLStatement {
-    /// Binds the key of a place: `$1` and `$2`.
+    /// Binds a user and a place to the parameters `$1` and `$2`.
     fileprivate func bind(_ user: UserID, _ place: ChatPlace) {
         bind(1, user.rawValue)
         bind(2, place.peer)
@@ -317,10 +321,10 @@ extension SQLStatement {
 }
 
 extension WriteTransaction {
-    /// Stores a message until it is due.
+    /// Stores a message that will be sent when it is due.
     ///
     /// - Parameters:
-    ///   - record: the message, still without an id.
+    ///   - record: the message, which has no id yet.
     ///   - chat: nil if the dialog does not exist yet.
     /// - Returns: the row as stored.
     package func schedule(_ record: DelayedRecord, in chat: ChatState?) throws -> DelayedRecord {
@@ -331,7 +335,8 @@ extension WriteTransaction {
         return stored
     }
 
-    /// Replaces a scheduled message. If an earlier attempt to send it failed, the server retries.
+    /// Replaces a scheduled message. If an earlier attempt to send the message failed, the server
+    /// tries again.
     ///
     /// - Returns: the row as stored.
     package func edit(_ record: DelayedRecord, in chat: ChatState?) throws -> DelayedRecord {
@@ -350,10 +355,10 @@ extension WriteTransaction {
         emit(.delayed(until: record.attributes.timeToFire))
     }
 
-    /// Deletes scheduled messages, either on request or because they are being sent.
+    /// Deletes scheduled messages. The user has requested this, or the messages are being sent.
     ///
-    /// - Parameter keepingKeys: whether each `cid` stays taken. Pass true when deleting on request,
-    ///   because then no other row holds the `cid`.
+    /// - Parameter keepingKeys: whether the `cid` of each deleted message stays taken. Pass true
+    ///   when deleting on request, because then no other row contains this `cid`.
     package func deleteDelayed(
         _ ids: [MessageID],
         of user: UserID,
@@ -393,8 +398,8 @@ extension WriteTransaction {
         try note(record.sender, in: chat, by: store.delayed.noteFailure)
     }
 
-    /// Records a change of the scheduled messages for each user of a new dialog who scheduled
-    /// messages before the dialog existed.
+    /// Records a change of the scheduled messages of a new dialog, for each of its users who had
+    /// scheduled messages before the dialog existed.
     func showDelayed(of a: UserID, and b: UserID, in chat: ChatState) throws {
         for (user, partner) in a == b ? [(a, a)] : [(a, b), (b, a)]
         where try reader.delayedSize(of: user, for: .user(partner), without: MessageID(0)).count > 0
@@ -403,8 +408,9 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes the scheduled messages of a user who leaves. Their keys stay taken, so the server
-    /// sends no message if the user returns and an outbox retries.
+    /// Deletes the scheduled messages of a user who leaves the chat. The keys of these messages
+    /// stay taken. If the user returns and an outbox tries again to schedule such a message, the
+    /// server therefore does not send it.
     func forgetDelayed(of user: UserID, for place: ChatPlace) throws {
         store.delayed.keepAll.bind(1, user.rawValue)
         store.delayed.keepAll.bind(2, place.peer)
@@ -416,7 +422,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes all but the newest `maxDelayed` keys of deleted messages.
+    /// Deletes the oldest keys of the user's deleted messages. The newest `maxDelayed` keys stay.
     private func forgetOldestKeys(of user: UserID) throws {
         try store.delayed.forgetKeys.run {
             $0.bind(1, user.rawValue)
@@ -424,13 +430,13 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes all messages scheduled for a deleted group or channel.
+    /// Deletes all messages that are scheduled for a deleted group or channel.
     func forgetDelayed(for place: ChatPlace) throws {
         try store.delayed.deleteAllOfPlace.run { $0.bind(1, place.peer) }
     }
 
-    /// Records that the scheduled messages of `user` in a chat have changed; the user's other
-    /// devices learn this at their next login.
+    /// Records that the scheduled messages of `user` in a chat have changed. The user's other
+    /// devices receive the change at their next login.
     private func note(
         _ user: UserID,
         in chat: ChatState?,

@@ -1,12 +1,12 @@
 package import TambourProtocol
 import TambourSQL
 
-/// A row of `draft`: a draft or its tombstone.
+/// A row of the table `draft`: a draft or its tombstone.
 package struct DraftRecord: Sendable {
     package let place: ChatPlace
-    /// Commit clock of the last change.
+    /// The commit clock of the last change.
     package let ct: Int64
-    /// The time of saving, Unix milliseconds; 0 for a discarded draft.
+    /// The time at which the draft was saved, Unix milliseconds; 0 for a discarded draft.
     package let saved: Int64
     package let text: Text
     package let elements: Packed<[Element]>?
@@ -21,11 +21,12 @@ package struct DraftRecord: Sendable {
         Draft(text: text, elements: elements, replyTo: replyTo, time: saved, saveTime: saved)
     }
 
-    /// An upper estimate of the draft's bytes on the wire.
+    /// An upper estimate of the draft's size on the wire, in bytes.
     package var wireSizeEstimate: Int { 120 + text.bytes.count + (elements?.bytes.count ?? 0) }
 }
 
-/// The columns of `draft d` and of its dialog `chat c`.
+/// The columns of the tables `draft` (as `d`) and `chat` (as `c`), which contains the draft's
+/// dialog.
 enum DraftColumn: Int, SQLColumn {
     case peer, ct, saved, text, elements, replyTo, dialogCreated
 
@@ -106,7 +107,7 @@ extension DraftRecord {
 }
 
 extension ReadTransaction {
-    /// Returns the draft of `user` for a place, or its tombstone; nil if there is neither.
+    /// Returns the draft of `user` for a place, or the draft's tombstone; nil if neither exists.
     package func draft(of user: UserID, for place: ChatPlace) throws -> DraftRecord? {
         try store.drafts.byPlace.one {
             $0.bind(1, user.rawValue)
@@ -116,8 +117,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the drafts saved or discarded after `since` and up to `end` (commit clock), newest
-    /// change first.
+    /// Returns the drafts that were saved or discarded after `since` and not after `end` (commit
+    /// clock), the newest change first.
     package func changedDrafts(
         of user: UserID,
         since: Int64,
@@ -132,8 +133,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the size, in bytes, of the texts and elements of the drafts that `user` saved at
-    /// `ct` (commit clock).
+    /// Returns the total size of the drafts that `user` saved at `ct` (commit clock). This is the
+    /// size of their texts and elements, in bytes.
     package func draftBytes(of user: UserID, savedAt ct: Int64) throws -> Int {
         let bytes = try store.drafts.bytesAt.oneInt {
             $0.bind(1, user.rawValue)
@@ -149,7 +150,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Saves a draft and replaces the previous draft; its time is the commit clock.
+    /// Saves a draft, which replaces the previous draft. The time of the draft is the commit clock.
     package func saveDraft(
         text: Text,
         elements: Packed<[Element]>?,
@@ -168,7 +169,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Discards a draft if it exists; the next delta contains its tombstone.
+    /// Discards a draft if it exists. The next login delta contains the draft's tombstone.
     package func discardDraft(of user: UserID, for place: ChatPlace) throws {
         writes += 1
         try store.drafts.discard.run {
@@ -188,8 +189,9 @@ extension WriteTransaction {
         }
     }
 
-    /// Marks the drafts of a new dialog as changed. Clients received these drafts under the other
-    /// user's id; the next login delta moves the drafts to the chat.
+    /// Marks the drafts for a new dialog as changed. Before the dialog existed, clients received
+    /// these drafts with the id of the other user. The next login delta contains them with the id
+    /// of the chat.
     func moveDrafts(of a: UserID, and b: UserID) throws {
         for (user, partner) in [(a, b), (b, a)] {
             try store.drafts.touch.run {

@@ -1,17 +1,18 @@
 import TambourProtocol
 
 extension MessageRecord {
-    /// The bytes of the message's own content, without the answered or forwarded message.
+    /// The size of the message's own content in bytes, without the answered or forwarded message.
     private var contentBytes: Int {
         text.bytes.count + (elements?.bytes.count ?? 0) + (attaches?.bytes.count ?? 0)
     }
 
-    /// The message as served to readers: parts that exceed the limits are omitted.
+    /// Returns the message as readers receive it, without the parts that exceed the limits.
     ///
-    /// Older servers stored larger messages. Their rows stay unchanged for the operator. Readers
-    /// get the text and all parts that fit. Parts are omitted in this order: poll votes, formatting
-    /// attributes, formatting, attachments from the last to the first, and the content of a
-    /// forward.
+    /// Older servers stored larger messages. The rows of these messages stay unchanged, so the
+    /// operator can still read them. Readers receive the text and all parts that fit. Parts are
+    /// omitted in this order until the rest fits: poll votes, attributes of the formatting,
+    /// formatting, attachments from the last to the first. The content of a forwarded message has
+    /// its own limit.
     func fitting(_ limits: Limits) -> MessageRecord {
         let limit = limits.maxMessageContentBytes
         let forwardLimit = limits.maxMessageBytes - limit
@@ -26,7 +27,8 @@ extension MessageRecord {
                 kept.removeLast()
                 record.attaches = kept.isEmpty ? nil : Packed(Array(kept))
             }
-            // Readers find votes through the poll's attachment.
+            // Readers find the votes through the attachment of the poll. Without this attachment,
+            // the message has no poll.
             if !kept.contains(where: { $0.type == .poll }) { record.poll = nil }
         }
         func fits(_ link: Packed<MessageLink>?) -> Bool { link?.bytes.count ?? 0 <= forwardLimit }
@@ -38,13 +40,13 @@ extension MessageRecord {
 }
 
 extension Packed<MessageLink> {
-    /// The link, without the attributes of its message's formatting; nil if the bytes are not a
+    /// The link without the attributes of the formatting in its message; nil if the bytes are not a
     /// link.
     fileprivate var withoutAttributes: Self? {
         changed { $0.elements = $0.elements?.withoutAttributes }
     }
 
-    /// The link with only the text of its message; nil if the bytes are not a link.
+    /// The link with only the text of the message in it; nil if the bytes are not a link.
     fileprivate var textAlone: Self? {
         changed {
             $0.elements = nil
@@ -61,8 +63,8 @@ extension Packed<MessageLink> {
 }
 
 extension Packed<[Element]> {
-    /// The formatting without its attributes, because attributes have no size limit; nil if the
-    /// bytes are not formatting.
+    /// The formatting without its attributes, which have no size limit; nil if the bytes are not
+    /// formatting.
     fileprivate var withoutAttributes: Self? {
         guard let elements = stored else { return nil }
         return Packed(
@@ -76,7 +78,7 @@ extension Packed<[Element]> {
 }
 
 extension Packed<[Attach]> {
-    /// The attachments without the poll's voters; nil if the bytes are not attachments.
+    /// The attachments without the voters of the poll; nil if the bytes are not attachments.
     fileprivate var withoutVotes: Self? {
         guard var attaches = stored else { return nil }
         for index in attaches.indices {

@@ -5,7 +5,7 @@ enum MessageColumn: Int, SQLColumn {
     case forward, reactions, poll
 }
 
-/// Whether the reader `$2` hid the message `m` for themselves.
+/// Whether the reader `$2` has deleted the message `m` for themselves.
 enum IsHiddenColumn: Int, SQLColumn {
     case isHidden
 
@@ -19,7 +19,7 @@ enum IsHiddenColumn: Int, SQLColumn {
     }
 }
 
-/// The columns of a message that may be removed, or hidden from the reader.
+/// The columns of a message, and whether the message is hidden from the reader.
 typealias ScannedMessageColumn = SQLPair<MessageColumn, IsHiddenColumn>
 
 enum MessageNumberColumn: Int, SQLColumn {
@@ -35,7 +35,8 @@ enum MessageChangeColumn: Int, SQLColumn {
 }
 
 struct MessageStatements {
-    /// The value of the sender parameter that selects all senders whom the chat's purges name.
+    /// The value of the sender parameter for all senders whose messages the pending purges of the
+    /// chat delete.
     static let purgedSenders: Int64 = -1
     private static let notHidden = """
         NOT EXISTS (
@@ -58,8 +59,8 @@ struct MessageStatements {
     let forward: SQLQuery<MessageColumn>
     let edit: any SQLStatement
     let remove: any SQLStatement
-    /// Parameters: the chat, the id before the range, the last id, and the sender (a user, 0 for
-    /// all users, or `purgedSenders`).
+    /// The parameters are the chat, the id before the range, the last id of the range, and the
+    /// sender. The sender is a user, 0 for all users, or `purgedSenders`.
     let inRange: SQLQuery<MessageNumberColumn>
     let removeInRange: any SQLStatement
     let hide: any SQLStatement
@@ -132,8 +133,9 @@ struct MessageStatements {
             SET status = 2, updated = $3, changed = $3, text = $4, elements = NULL,
                 attaches = NULL, forward = NULL, reply_to = 0, reactions = NULL, poll = 0
             """
-        // Selects one sender, the senders whom a purge names, or everything. Messages without a
-        // device are events; the message that created a group is an event too.
+        // Selects the messages of one sender, the messages of the senders whom a purge names, or
+        // everything. A message without a device is an event. The message that created a group is
+        // also an event.
         let inRange = """
             chat = $1 AND id > $2 AND id <= $3 AND status <> 2
               AND (CAST($4 AS bigint) = 0 OR device <> 0 AND (n > 1 OR chat > 0)
@@ -154,8 +156,8 @@ struct MessageStatements {
             WHERE chat = $1 AND id = $2
             """
         )
-        // SQLite starts its scan at the first bound in the statement, so the bound by `$2` and `$3`
-        // must precede the bound of the partial index.
+        // SQLite starts its scan at the first lower bound in the statement. The bound by `$2` and
+        // `$3` must therefore come before the condition of the partial index, `m.changed > 0`.
         changes = try sql.query(
             """
             SELECT \(MessageChangeColumn.list(of: "m")) FROM message m
@@ -190,7 +192,8 @@ struct MessageStatements {
               SELECT 1 FROM message WHERE chat = $1 AND status = 2 AND id > $2 LIMIT $3) AS part
             """
         )
-        // A message both hidden and removed is counted once, by `removedAfter`.
+        // A message that is both hidden and removed must count once. `removedAfter` counts it, so
+        // this statement does not.
         hiddenAfter = try sql.prepare(
             """
             SELECT count(*) FROM (

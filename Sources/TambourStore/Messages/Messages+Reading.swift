@@ -17,12 +17,12 @@ extension ReadTransaction {
             ?? .empty
     }
 
-    /// Returns the newest message at or before `time` (Unix milliseconds), even if removed.
+    /// Returns the newest message at or before `time` (Unix milliseconds), even if it is removed.
     package func head(of chat: ChatKey, at time: Int64) throws -> ChatHead {
         try head(of: chat, upTo: MessageID.last(at: time)) ?? .empty
     }
 
-    /// Returns the newest message at or before `id`, even if removed.
+    /// Returns the newest message at or before `id`, even if it is removed.
     func head(of chat: ChatKey, upTo id: MessageID) throws -> ChatHead? {
         try store.messages.numberAt.one {
             $0.bind(1, chat.rawValue)
@@ -32,7 +32,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the id of the message before `id` in the chat, even if that message is removed.
+    /// Returns the id of the message that precedes `id` in the chat, even if the preceding message
+    /// is removed.
     package func previousID(of id: MessageID, in chat: ChatKey) throws -> MessageID? {
         let previous = try store.messages.previous.oneInt {
             $0.bind(1, chat.rawValue)
@@ -41,7 +42,7 @@ extension ReadTransaction {
         return previous.map { MessageID($0) }
     }
 
-    /// Returns the messages that `sender` sent to `chat` from `device` under `cid`.
+    /// Returns the messages that `sender` sent to `chat` from `device` with this `cid`.
     func records(
         cid: Int64,
         sender: UserID,
@@ -59,8 +60,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the messages by which `sender` created groups and channels from `device` under
-    /// `cid`.
+    /// Returns the messages with this `cid` by which `sender` created groups and channels from
+    /// `device`.
     func creations(cid: Int64, sender: UserID, device: DeviceID) throws -> [MessageRecord] {
         guard try hasSent(cid: cid, sender: sender) else { return [] }
         return try store.messages.byCreationCID.all {
@@ -72,8 +73,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the stored pairs (cid, sender) with the largest cids below `ceiling`, largest first.
-    /// The query reads only the index.
+    /// Returns the stored pairs (cid, sender) with the largest cids below `ceiling`, the largest
+    /// first. The query reads only the index.
     func newestClientIDs(below ceiling: Int64, limit: Int) throws -> [(cid: Int64, sender: UserID)]
     {
         try store.messages.newestCIDs.all {
@@ -84,8 +85,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Whether `sender` has used `cid` in any chat. Nearly every cid is new, and this query reads
-    /// only the index.
+    /// Whether `sender` has used `cid` in any chat. This query is fast, because it reads only the
+    /// index. It suffices for nearly every cid, because nearly every cid is new.
     private func hasSent(cid: Int64, sender: UserID) throws -> Bool {
         try store.messages.anyCID.hasRow {
             $0.bind(1, cid)
@@ -108,7 +109,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Whether `viewer` deleted the message for themselves.
+    /// Whether `viewer` has deleted the message for themselves.
     package func isHidden(_ id: MessageID, in chat: ChatKey, for viewer: UserID) throws -> Bool {
         try store.messages.isHidden.hasRow {
             $0.bind(1, viewer.rawValue)
@@ -117,8 +118,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the message as `viewer` sees it; nil if it is removed, hidden, unknown, or not above
-    /// `floor`.
+    /// Returns the message as `viewer` sees it. Nil if the message is removed, hidden or unknown,
+    /// or its id is not above `floor`.
     package func visibleRecord(
         _ id: MessageID,
         in chat: ChatKey,
@@ -131,11 +132,11 @@ extension ReadTransaction {
         return record
     }
 
-    /// Returns the messages of a chat that changed for the viewer, ordered by their last change,
-    /// oldest first.
+    /// Returns the messages of a chat that changed for the viewer. The message with the oldest
+    /// change comes first.
     ///
     /// - Parameters:
-    ///   - mark: the change before the page: its time (commit clock) and its message.
+    ///   - mark: the last change before the page, given by its time (commit clock) and its message.
     ///   - limit: the maximum number of changes.
     package func changes(
         in view: ChatView,
@@ -154,19 +155,22 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns a page of `backward` messages at or before `from` and `forward` messages after it.
+    /// Returns a page with at most `backward` messages at or before `from` and at most `forward`
+    /// messages after `from`.
     ///
     /// - Parameters:
-    ///   - floor: the last message before the viewer's view of the chat.
+    ///   - floor: the last message that is hidden from the viewer, together with all earlier
+    ///     messages.
     ///   - from: Unix milliseconds.
     ///   - earliest: the minimum time of a message, Unix milliseconds.
     ///   - latest: the maximum time of a message, Unix milliseconds.
-    ///   - pageLimit: the maximum number of messages in both directions together; `forward` gets
-    ///     what `backward` leaves.
-    ///   - budget: the maximum size of the page in bytes; nil for `maxReplyBytes`. The nearest
-    ///     message of each direction is returned even over the budget.
-    /// - Returns: the messages, oldest first. If the page would exceed the budget, each direction
-    ///   omits its messages farthest from `from`; the backward messages use the budget first.
+    ///   - pageLimit: the maximum number of messages in both directions together. The older
+    ///     messages come first; the newer messages fill the rest of the page.
+    ///   - budget: the maximum size of the page in bytes; nil for `maxReplyBytes`. The page
+    ///     contains the nearest message of each direction even if it exceeds the budget.
+    /// - Returns: the messages, the oldest first. If the page would exceed the budget, the messages
+    ///   that are farthest from `from` are omitted in each direction. The messages before `from`
+    ///   use the budget first.
     package func history(
         of chat: ChatKey,
         at address: MessageAddress,
@@ -208,8 +212,8 @@ extension ReadTransaction {
             more: &page.more
         )
         if room <= 0, !newer.isEmpty {
-            // The older messages fill the page. The query for newer messages only tells whether
-            // there are more.
+            // The older messages already fill the page. The query for newer messages only shows
+            // whether more messages exist.
             newer = []
             page.more = true
         }
@@ -254,12 +258,13 @@ extension ReadTransaction {
         return messages
     }
 
-    /// Returns the message object for the wire. Without a viewer, one encoding serves all members.
+    /// Returns the message object for the wire. If `viewpoint` is nil, all members can receive the
+    /// object.
     ///
-    /// A reply embeds the current version of the answered message. The link is omitted if that
-    /// message is deleted or not visible to the viewer.
-    /// - Parameter viewpoint: the viewer whose reaction and votes are included, and to whom the
-    ///   answered message must be visible.
+    /// If the message is a reply, the object contains the current version of the answered message.
+    /// It does not if the answered message is deleted or the viewer cannot see it.
+    /// - Parameter viewpoint: the viewer. The object contains the reaction and the votes of the
+    ///   viewer, and the answered message only if the viewer can see it.
     package func message(
         _ record: MessageRecord,
         at address: MessageAddress,
@@ -283,8 +288,8 @@ extension ReadTransaction {
         )
     }
 
-    /// Returns the link to the current version of the answered message; nil if that message is
-    /// deleted or not visible to the viewer.
+    /// Returns the link with the current version of the answered message; nil if this message is
+    /// deleted or the viewer cannot see it.
     func reply(
         to id: MessageID,
         in chat: ChatKey,

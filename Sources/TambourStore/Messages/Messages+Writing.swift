@@ -3,9 +3,10 @@ package import TambourProtocol
 import TambourSQL
 
 extension WriteTransaction {
-    /// Returns the message stored under (sender, device, chat, cid) in this batch or earlier.
+    /// Returns the message that this batch or an earlier batch stored for the sender, device, chat
+    /// and cid.
     ///
-    /// - Parameter chat: nil looks up the message that created a group.
+    /// - Parameter chat: the chat; nil to look for the message that created a group.
     package func sent(
         cid: Int64,
         from sender: UserID,
@@ -19,8 +20,8 @@ extension WriteTransaction {
             return try reader.creations(cid: cid, sender: sender, device: device).first
         }
         return try reader.records(cid: cid, sender: sender, device: device, in: chat.key)
-            // In a group or channel, one further message may use the cid of the message that
-            // created it.
+            // In a group or channel, one other message may have the same cid as the message that
+            // created the chat.
             .first { !chat.kind.isJoined || $0.number > 1 }
     }
 
@@ -29,8 +30,8 @@ extension WriteTransaction {
         try chat(record.chat)
     }
 
-    /// Appends a message. Its time is the commit time, or one millisecond after the last message of
-    /// the chat if that is later. It counts as read by its sender.
+    /// Appends a message. The message's time is the commit time, or one millisecond after the last
+    /// message of the chat, whichever is later. The message counts as read by its sender.
     ///
     /// - Returns: the stored row and the id of the previous message in the chat.
     package func append(
@@ -91,7 +92,8 @@ extension WriteTransaction {
         }
         if record.number % SearchIndex.step == 0 { searchBacklog.chats.insert(chat.key) }
         member.setRead(time: time, number: record.number)
-        // Writing reveals the sender's presence, even if they hide their read mark.
+        // Raise the visible read mark even if the sender hides it, because writing a message
+        // reveals the sender's presence anyway.
         member.setShown(time)
         save(.marks, of: member, in: chat)
         touch(chat)
@@ -99,7 +101,8 @@ extension WriteTransaction {
         return (record, previous)
     }
 
-    /// Returns a message of the chat as `user` sees it; nil if it is removed, hidden or unknown.
+    /// Returns a message of the chat as `user` sees it; nil if the message is removed, hidden or
+    /// unknown.
     package func message(
         _ id: MessageID,
         in chat: ChatState,
@@ -110,7 +113,7 @@ extension WriteTransaction {
         return try reader.visibleRecord(id, in: chat.key, for: user, above: member.floor)
     }
 
-    /// Returns the stored row, even of a removed message.
+    /// Returns the stored row of a message, even if the message is removed.
     package func record(_ id: MessageID, in chat: ChatState) throws -> MessageRecord? {
         if chat.hasPendingMessages { try flushMessages() }
         return try reader.record(id, in: chat.key)
@@ -121,8 +124,9 @@ extension WriteTransaction {
         return try reader.previousID(of: record.id, in: chat.key)
     }
 
-    /// Returns the message object for the wire. Without a viewer the object is meant for all
-    /// members; `outsiders` then returns the users who may not see the message to which it replies.
+    /// Returns the message object for the wire. If `viewer` is nil, the object is for all members.
+    /// The caller must then exclude the members who may not see the answered message; `outsiders`
+    /// returns them.
     package func message(
         _ record: MessageRecord,
         in chat: ChatState,
@@ -131,7 +135,7 @@ extension WriteTransaction {
     ) throws -> Message {
         if record.replyTo != nil, chat.hasPendingMessages { try flushMessages() }
         let viewpoint = try viewer.map { viewer in
-            // A former member sees no answered message.
+            // A former member does not see the answered message.
             Viewpoint(
                 user: viewer,
                 floor: try member(viewer, of: chat)?.floor ?? MessageID(.max)
@@ -150,7 +154,7 @@ extension WriteTransaction {
     /// - Parameters:
     ///   - old: the current row.
     ///   - new: the edited row, with the same id.
-    /// - Returns: the stored row, with its new status and time of change.
+    /// - Returns: the stored row, with the new status and the time of the change.
     package func edit(
         _ old: MessageRecord,
         to new: MessageRecord,
@@ -180,17 +184,18 @@ extension WriteTransaction {
         return edited
     }
 
-    /// Returns the time for a change of a message, never before its send time. Send times run ahead
-    /// of the clock when many messages are sent within a millisecond.
+    /// Returns the time for a change of a message. It is never before the time at which the message
+    /// was sent. When many messages are sent within a millisecond, their times are ahead of the
+    /// clock.
     func nextUpdate(of record: MessageRecord) -> Int64 {
         max(nextUpdate(after: record.updated), record.id.timeMs)
     }
 
-    /// Returns the time for a change that follows a change at `last`. It is later even in the same
-    /// transaction, because clients keep the later of two versions.
+    /// Returns the time for a change that follows a change at `last`. It is always later than
+    /// `last`, even in the same transaction, because clients keep the later of two versions.
     func nextUpdate(after last: Int64) -> Int64 { max(ct, last + 1) }
 
-    /// Deletes messages for all users: clears their content and keeps the rows.
+    /// Deletes messages for all users. Clears the content of the messages and keeps their rows.
     package func remove(_ records: [MessageRecord], in chat: ChatState) throws {
         guard !records.isEmpty else { return }
         if chat.hasPendingMessages { try flushMessages() }
@@ -210,8 +215,8 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Corrects the data that depends on messages deleted for all users: the number of comments,
-    /// and the comments on deleted posts.
+    /// Updates the data that depends on the deleted messages: reduces the number of comments, and
+    /// schedules the deletion of the comments on deleted posts.
     private func noteRemoved(_ ids: [MessageID], from chat: ChatState) throws {
         if let post = chat.post { try count(comments: -ids.count, on: post) }
         try purgeComments(on: ids, of: chat)
@@ -219,8 +224,9 @@ extension WriteTransaction {
 
     /// Deletes, for all users, the messages after `first` up to and including `last`.
     ///
-    /// - Parameter sender: deletes only this user's messages and no events; nil deletes everything.
-    /// - Returns: the ids, ascending.
+    /// - Parameter sender: the user whose messages are deleted; events stay. Nil deletes all
+    ///   messages and events.
+    /// - Returns: the ids of the deleted messages, ascending.
     package func remove(
         after first: MessageID,
         upTo last: MessageID,
@@ -230,8 +236,8 @@ extension WriteTransaction {
         try remove(chat, [first.rawValue, last.rawValue, sender?.rawValue ?? 0])
     }
 
-    /// Deletes, for all users, the messages after `first` up to and including `last` whose senders
-    /// a purge names.
+    /// Deletes messages after `first` up to and including `last` for all users. Deletes only the
+    /// messages of the senders whom a pending purge names.
     func removePurged(
         after first: MessageID,
         upTo last: MessageID,
@@ -240,7 +246,8 @@ extension WriteTransaction {
         try remove(chat, [first.rawValue, last.rawValue, MessageStatements.purgedSenders])
     }
 
-    /// Deletes messages of a chat without members; the index is deleted separately.
+    /// Deletes messages of a chat without members. Does not delete the words of these messages from
+    /// the search index.
     func removeDeserted(
         after first: MessageID,
         upTo last: MessageID,
@@ -249,7 +256,8 @@ extension WriteTransaction {
         _ = try removeRows(chat, [first.rawValue, last.rawValue, 0])
     }
 
-    /// - Parameter bounds: the parameters of `MessageStatements.inRange` that follow the chat.
+    /// - Parameter bounds: the parameters of `MessageStatements.inRange` after the first parameter,
+    ///   the chat.
     private func remove(_ chat: ChatState, _ bounds: [Int64]) throws -> [MessageID] {
         let removed = try removeRows(chat, bounds)
         try noteStale(removed.map(\.number), in: chat.key)
@@ -308,9 +316,9 @@ extension WriteTransaction {
 
     // MARK: - Read marks
 
-    /// Records that `user` has read up to `time` (Unix milliseconds). The mark that other users see
-    /// rises too, unless the user hides it or one user of a dialog has blocked the other. The
-    /// visible mark may therefore lag behind the private mark.
+    /// Records that `user` has read up to `time` (Unix milliseconds). Also raises the mark that
+    /// other users see, unless the user hides this mark or one user of a dialog has blocked the
+    /// other. The visible mark may therefore be older than the private mark.
     package func raiseRead(to time: Int64, of user: UserID, in chat: ChatState) throws {
         guard let member = try member(user, of: chat) else { return }
         if time > member.readTime { try setRead(time, of: member, in: chat) }
@@ -321,16 +329,16 @@ extension WriteTransaction {
         }
     }
 
-    /// Marks messages after `time` (Unix milliseconds) as unread for the user only; other users
-    /// still see them as read.
+    /// Marks the messages after `time` (Unix milliseconds) as unread for the user. Other users
+    /// still see these messages as read.
     package func lowerRead(to time: Int64, of user: UserID, in chat: ChatState) throws {
         guard let member = try member(user, of: chat) else { return }
-        // Messages hidden from the member count as read.
+        // Messages that are hidden from the member count as read.
         let time = max(time, member.floor.rawValue == 0 ? time : member.floor.timeMs)
         if time < member.readTime { try setRead(time, of: member, in: chat) }
     }
 
-    /// Sets the private mark, from which unread messages are counted.
+    /// Sets the private mark. Messages after this mark count as unread.
     private func setRead(_ time: Int64, of member: MemberState, in chat: ChatState) throws {
         let number: Int64
         if time >= chat.head.id.timeMs {
@@ -345,7 +353,7 @@ extension WriteTransaction {
         touch(member, in: chat)
     }
 
-    /// Sets the mark that other users see. In a small chat every other member's row changes,
+    /// Sets the mark that other users see. In a small chat, the rows of all other members change,
     /// because each member sees the mark.
     private func setShown(_ time: Int64, of member: MemberState, in chat: ChatState) {
         writes += 1
@@ -371,18 +379,18 @@ extension WriteTransaction {
         return unread
     }
 
-    /// Records that this batch notifies members of a message in the chat.
+    /// Records that this batch notifies members of the chat of a message.
     package func noteTold(_ chat: ChatState) {
         guard chat.kind != .comments else { return }
         told.insert(chat.key)
     }
 
-    /// Returns the read counters at the end of this batch, for the chats in which the batch
-    /// notified members of messages.
+    /// Returns the unread counts and the read marks at the end of this batch. Contains the chats in
+    /// which the batch notified members of messages.
     ///
-    /// Members whose unread count is not in memory need a query. After `maxUnreadCounts` queries,
-    /// omits such members.
-    /// - Parameter choose: selects the members to notify.
+    /// If a member's unread count is not cached, the count needs a query. After `maxUnreadCounts`
+    /// queries, further members without a cached count are omitted.
+    /// - Parameter choose: receives the members of a chat, and returns the members to notify.
     package func counters(of choose: ([UserID]) -> [UserID]) throws -> [Event] {
         defer { told = [] }
         var looks = 0

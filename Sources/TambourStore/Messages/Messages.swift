@@ -25,17 +25,18 @@ extension MessageRecord {
 }
 
 extension Message {
-    /// An upper estimate of the bytes that the message takes on the wire.
+    /// An upper estimate of the message's size on the wire, in bytes.
     package var wireSizeEstimate: Int {
         200 + text.bytes.count + (elements?.bytes.count ?? 0) + attaches.bytes.count
             + (link?.bytes.count ?? 0) + (reactionInfo.map { 16 + $0.bytes.count } ?? 0)
     }
 }
 
-/// A reader of a chat and the start of the reader's view; both determine which data is shown.
+/// A reader of a chat, and the message at which the reader's view of the chat starts. Together they
+/// determine what the reader sees.
 package struct Viewpoint: Sendable {
     package let user: UserID
-    /// The last message before the user's view of the chat; it and all earlier messages are hidden.
+    /// The last message that is hidden from the user. All earlier messages are hidden too.
     package let floor: MessageID
 
     package init(user: UserID, floor: MessageID) {
@@ -48,11 +49,12 @@ extension ChatView {
     package var viewpoint: Viewpoint { Viewpoint(user: viewer, floor: floor) }
 }
 
-/// The newest message of a chat, even if removed.
+/// The newest message of a chat, even if it is removed.
 package struct ChatHead: Sendable {
-    /// Zero in an empty chat; the post's id before the first comment is stored.
+    /// The id of the message; 0 in an empty chat. For comments, the id of the post before the first
+    /// comment is stored.
     package var id: MessageID
-    /// Dense number of this message; 0 in an empty chat.
+    /// The dense number of this message; 0 in an empty chat.
     package var number: Int64
 
     static let empty = ChatHead(id: MessageID(0), number: 0)
@@ -64,17 +66,18 @@ extension ChatHead {
     }
 }
 
-/// One page of history, oldest first.
+/// A page of history, the oldest message first.
 package struct HistoryPage: Sendable {
     package var messages: [Message] = []
-    /// True when a requested direction has more messages than the page.
+    /// Whether, in a requested direction, messages exist that are not on the page.
     package var more = false
 
     package init() {}
 }
 
 extension MessageID {
-    /// Returns the largest possible message id of a millisecond; safe for any 64-bit input.
+    /// Returns the largest possible message id of a millisecond. Accepts any 64-bit number as
+    /// `time`.
     package static func last(at time: Int64) -> MessageID {
         if time < 0 { return MessageID(0) }
         if time >= Int64.max >> 16 { return MessageID(.max) }
@@ -83,11 +86,11 @@ extension MessageID {
 }
 
 extension MessageRecord {
-    /// Returns the message object for the wire. The author of a post is secret, except to the
-    /// author. The object therefore hides from other users everything that could distinguish the
-    /// authors of posts.
+    /// Returns the message object for the wire. Only the author of a post may know who wrote it.
+    /// For other users, the object therefore omits everything by which they could recognize the
+    /// author.
     ///
-    /// - Parameter viewer: nil for all members.
+    /// - Parameter viewer: the user who receives the object; nil for all members.
     package func message(
         at address: MessageAddress,
         link: Packed<MessageLink>?,

@@ -5,15 +5,16 @@ enum PollChoiceColumn: Int, SQLColumn {
     case answer, voted
 }
 
-/// The columns of a vote `p` for the answer `$3` to the poll of the message `$2` in the chat `$1`.
+/// The columns of a vote, which the statement calls `p`. `$1` is the chat, `$2` is the message with
+/// the poll, and `$3` is the answer.
 enum PollVoteColumn: Int, SQLColumn {
     case userID, voted
 
     var sql: String {
         switch self {
         case .userID: "p.user_id"
-        // The time comes from a subquery. With a plain column, SQLite would scan the votes for all
-        // answers in primary key order.
+        // The time comes from a subquery. If it were a plain column, SQLite would scan the votes
+        // for all answers in the order of the primary key.
         case .voted:
             """
             (SELECT v.voted FROM poll_vote v
@@ -23,9 +24,9 @@ enum PollVoteColumn: Int, SQLColumn {
     }
 }
 
-/// The statements for poll votes. The poll itself, with its counts and some of its voters, is
-/// stored in wire form among the message's attachments. History pages without polls therefore cost
-/// nothing extra.
+/// The statements for poll votes. The poll itself is stored among the message's attachments, as it
+/// is sent to clients, with its counts and some of its voters. A history page without polls
+/// therefore needs no additional query.
 struct PollStatements {
     let own: SQLQuery<PollChoiceColumn>
     let page: SQLQuery<PollVoteColumn>
@@ -78,7 +79,8 @@ struct PollStatements {
     }
 }
 
-/// The private data of a message's poll, in the column `poll`; public data is in the attachments.
+/// The secret data of a message's poll, which the column `poll` contains. The attachments contain
+/// the public data.
 package struct PollMark: Hashable, Sendable {
     /// Bit 0 is always set, and bit n is set if answer n is right. The column contains 0 if there
     /// is no poll.
@@ -89,7 +91,8 @@ package struct PollMark: Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// - Parameter right: the right answer of a quiz, from 1 to 62; nil in other polls.
+    /// - Parameter right: the right answer of a quiz, from 1 to 62; nil for a poll that is not a
+    ///   quiz.
     package init(right: Int64?) {
         rawValue = 1 | (right.map { 1 << $0 } ?? 0)
     }
@@ -99,7 +102,7 @@ package struct PollMark: Hashable, Sendable {
     }
 }
 
-/// The options of a poll, with the bits that the reference protocol assigns.
+/// The options of a poll. The reference protocol assigns the bits.
 package struct PollSettings: OptionSet, Sendable {
     package let rawValue: Int64
 
@@ -114,7 +117,7 @@ package struct PollSettings: OptionSet, Sendable {
     package static let all = Self(rawValue: 63)
 }
 
-/// An answer that a user chose, and the time of the vote in Unix milliseconds.
+/// An answer that a user has chosen, and the time of this vote in Unix milliseconds.
 package struct PollChoice: Hashable, Sendable {
     package let answer: Int64
     package let voted: Int64
@@ -133,7 +136,7 @@ extension Attach {
         }
     }
 
-    /// Adds the user to the voters of the answers they chose.
+    /// Adds the user to the voters of the answers that the user chose.
     fileprivate mutating func show(_ choices: [PollChoice], of user: UserID) {
         for choice in choices {
             let place = state?.result?.firstIndex { $0.answerID == choice.answer }
@@ -148,13 +151,13 @@ extension Attach {
 }
 
 extension MessageRecord {
-    /// The poll among the attachments, as all members receive it.
+    /// The attachment with the poll, as all members receive it.
     package var pollAttach: Attach? {
         guard poll != nil else { return nil }
         return attaches?.stored?.first { $0.type == .poll }
     }
 
-    /// Replaces the poll among the attachments.
+    /// Replaces the attachment with the poll.
     fileprivate mutating func setPoll(_ attach: Attach) {
         guard var list = attaches?.stored, let place = list.firstIndex(where: { $0.type == .poll })
         else { return }
@@ -178,7 +181,7 @@ extension ReadTransaction {
 
     /// Returns a page of the users who chose an answer, in the order of their ids.
     ///
-    /// - Returns: the votes, and the start of the next page; nil at the end.
+    /// - Returns: the votes, and the start of the next page; nil if there is no next page.
     package func votes(
         for answer: Int64,
         in record: MessageRecord,
@@ -205,7 +208,7 @@ extension ReadTransaction {
         return (votes, next)
     }
 
-    /// Returns the first voters, in the order of their ids.
+    /// Returns at most `limit` voters, in the order of their ids.
     fileprivate func voters(in record: MessageRecord, limit: Int) throws -> [UserID] {
         try store.polls.voters.all {
             $0.bind(1, record.chat.rawValue)
@@ -216,8 +219,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the message with the parts of its poll that only `viewer` may see: the viewer's
-    /// votes and, once the viewer has voted, the right answer. Without such parts, returns it
+    /// Returns the message as `viewer` may see it. If the viewer has voted in the poll, the
+    /// returned message contains the viewer's votes and the right answer. Otherwise it is
     /// unchanged.
     package func record(_ record: MessageRecord, seenBy viewer: UserID?) throws -> MessageRecord {
         guard let mark = record.poll, let viewer else { return record }
@@ -232,16 +235,16 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Returns an id that no earlier poll has.
+    /// Returns a new poll id. No earlier poll has this id.
     package func newPollID() -> Int64 {
         counter &+= 1
         return MessageID(timeMs: ct, counter: counter).rawValue
     }
 
-    /// Sets the answers of `user` in the poll of a message; an empty list withdraws the vote.
+    /// Sets the answers of `user` in the poll of a message. An empty list withdraws the vote.
     ///
     /// - Parameters:
-    ///   - answers: answers of the poll, without duplicates.
+    ///   - answers: the chosen answers of the poll, without duplicates.
     ///   - before: the user's previous answers.
     /// - Returns: the updated row.
     package func setChoices(
@@ -263,7 +266,8 @@ extension WriteTransaction {
         }
 
         state.total += (answers.isEmpty ? 0 : 1) - (old.isEmpty ? 0 : 1)
-        // A channel does not reveal its readers.
+        // A poll in a channel is treated as anonymous, because a channel does not reveal its
+        // readers.
         let isAnonymous = attach.pollSettings.contains(.anonymous) || chat.kind == .channel
         var results = state.result ?? []
         for index in results.indices {
@@ -320,7 +324,8 @@ extension WriteTransaction {
         total == 0 ? 0 : (count * 100 + total / 2) / total
     }
 
-    /// Deletes the votes of a message that was deleted or whose poll was replaced.
+    /// Deletes the votes in the poll of a message. The message has been deleted, or its poll has
+    /// been replaced.
     func dropVotes(in id: MessageID, of chat: ChatKey) throws {
         try store.polls.dropAll.run {
             $0.bind(1, chat.rawValue)

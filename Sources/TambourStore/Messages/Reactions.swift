@@ -9,8 +9,8 @@ enum UserReactionColumn: Int, SQLColumn {
     case userID, reaction
 }
 
-/// The statements for reactions. The counters, which all members see, are a column of `message`, so
-/// history pages without reactions cost nothing extra.
+/// The statements for reactions. The counters, which all members see, are stored in a column of
+/// `message`. A history page without reactions therefore needs no additional query.
 struct ReactionStatements {
     let own: SQLQuery<ReactionColumn>
     let page: SQLQuery<UserReactionColumn>
@@ -57,15 +57,15 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the reactions to a message as `viewer` sees them; empty without reactions.
+    /// Returns the reactions to a message as `viewer` sees them; empty if there are none.
     package func reactionInfo(of record: MessageRecord, for viewer: UserID) throws -> ReactionInfo {
         var info = try record.counters(limits: limits)
         info.yourReaction = try reaction(of: viewer, to: record)
         return info
     }
 
-    /// Returns the reactions of a message, including the viewer's own reaction. If there is no own
-    /// reaction, returns the stored bytes unchanged.
+    /// Returns the reactions to a message, including the viewer's own reaction. If the viewer has
+    /// not reacted, returns the stored bytes unchanged.
     func reactions(
         to record: MessageRecord,
         for viewer: UserID?
@@ -80,7 +80,7 @@ extension ReadTransaction {
 
     /// Returns a page of the users who reacted, in the order of their ids.
     ///
-    /// - Returns: the reactions, and the start of the next page; nil at the end.
+    /// - Returns: the reactions, and the start of the next page; nil if there is no next page.
     package func reactions(
         to record: MessageRecord,
         after marker: UserID,
@@ -107,17 +107,18 @@ extension ReadTransaction {
 }
 
 extension MessageRecord {
-    /// Returns the stored counters, which contain no viewer's own reaction.
+    /// Returns the stored counters. They are the same for all viewers: the field `yourReaction` is
+    /// not set.
     package func counters(limits: Limits) throws -> ReactionInfo {
         try reactions?.value(limits: limits) ?? ReactionInfo()
     }
 }
 
 extension WriteTransaction {
-    /// Sets the emoji with which `user` reacts to a message; nil withdraws the reaction.
+    /// Sets the emoji with which `user` reacts to a message. Nil withdraws the reaction.
     ///
-    /// - Parameter counters: all counters of the message after the change, without a viewer's own
-    ///   reaction.
+    /// - Parameter counters: all counters of the message after the change. Their field
+    ///   `yourReaction` must not be set.
     package func setReaction(
         _ reaction: Text?,
         of user: UserID,
@@ -142,7 +143,8 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Deletes the reactions and votes of all messages up to `last`, which the caller has deleted.
+    /// Deletes the reactions to and the votes in all messages up to `last`. The caller has already
+    /// deleted these messages.
     func dropReactions(upTo last: MessageID, in chat: ChatState) throws {
         for statement in [store.reactions.dropUpTo, store.polls.dropUpTo] {
             statement.bind(1, chat.key.rawValue)
@@ -151,7 +153,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Deletes the reactions and votes of deleted messages.
+    /// Deletes the reactions to and the votes in deleted messages.
     package func dropReactions(to ids: [MessageID], in chat: ChatState) throws {
         for id in ids {
             try store.reactions.dropAll.run {

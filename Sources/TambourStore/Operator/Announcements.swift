@@ -29,7 +29,7 @@ struct AnnouncementStatements {
         )
         deleteOthers = try sql.prepare("DELETE FROM announcement WHERE id < $1")
         setUpTo = try sql.prepare("UPDATE announcement SET up_to = $2 WHERE id = $1")
-        // From now on only the post contains the text.
+        // Removes the text from this row. From now on only the post contains the text.
         finish = try sql.prepare(
             "UPDATE announcement SET message = $2, text = $3 WHERE id = $1"
         )
@@ -46,24 +46,26 @@ struct AnnouncementStatements {
     }
 }
 
-/// An announcement to everybody: first everybody becomes a member of its channel, step by step;
-/// then it is posted there.
+/// An announcement to all users. The server first adds all users to the announcement's channel, in
+/// several steps. Then it posts the announcement in this channel.
 package struct Announcement: Sendable {
-    /// Higher than the ids of all earlier announcements; also the `cid` of the post.
+    /// The id, which is higher than the ids of all earlier announcements. It is also the `cid` of
+    /// the post.
     package let id: Int64
     package let chat: ChatKey
-    /// Empty once it is posted.
+    /// The text; empty after the announcement is posted.
     package let text: Text
-    /// Commit clock, Unix milliseconds.
+    /// The commit clock at the creation, Unix milliseconds.
     package let created: Int64
-    /// The progress: users with ids up to this one have been added to the channel.
+    /// The progress of adding users: all users with ids up to this id are members of the channel.
     package let upTo: UserID
-    /// The post; nil until it is posted.
+    /// The post; nil until the announcement is posted.
     package let message: MessageID?
 }
 
 extension ReadTransaction {
-    /// Returns the newest announcement. Earlier announcements are finished and are not kept.
+    /// Returns the newest announcement. The store does not keep earlier announcements, because they
+    /// are finished.
     package func announcement() throws -> Announcement? {
         try store.announcements.newest.one(read: {
             Announcement(
@@ -77,16 +79,16 @@ extension ReadTransaction {
         })
     }
 
-    /// Returns the chats that new accounts join, at most `maxDefaultChats`, in the order in which
-    /// they were added.
+    /// Returns the chats that new accounts join, in the order in which administrators added them.
+    /// Returns at most `maxDefaultChats`.
     package func defaultChats() throws -> [ChatKey] {
         try store.announcements.defaults.all(read: { ChatKey($0.int(.chat)) })
     }
 }
 
 extension WriteTransaction {
-    /// Returns a group or channel with members, without checking membership; nil for any other
-    /// chat.
+    /// Returns a group or channel that has members, without checking membership. Returns nil for
+    /// any other chat.
     package func livingChat(_ key: ChatKey) throws -> ChatState? {
         guard let chat = try chat(key), chat.kind.isJoined, chat.memberCount > 0 else {
             return nil
@@ -94,7 +96,7 @@ extension WriteTransaction {
         return chat
     }
 
-    /// Stores a pending announcement and deletes the earlier ones.
+    /// Stores a pending announcement and deletes the earlier announcements.
     package func addAnnouncement(
         _ text: Text,
         in chat: ChatState,
@@ -111,7 +113,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Records that the users up to `user` have been added to the announcement's channel.
+    /// Records that all users with ids up to `user` have been added to the announcement's channel.
     package func setAnnounced(upTo user: UserID, _ announcement: Announcement) throws {
         writes += 1
         try store.announcements.setUpTo.run {
@@ -153,9 +155,9 @@ extension WriteTransaction {
         return true
     }
 
-    /// Returns the users who are not members of a chat.
+    /// Returns those of `users` who are not members of a chat.
     ///
-    /// - Parameter users: in the order of their ids.
+    /// - Parameter users: users, in the order of their ids.
     package func outsiders(among users: [UserID], of chat: ChatState) -> [UserID] {
         let members = chat.memberIDs
         return users.filter { user in
@@ -164,7 +166,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Returns the user's device for messages that the server writes for the user.
+    /// Returns the device of the user for messages that the server writes in the user's name.
     package func serverDevice(of user: UserID) throws -> DeviceID {
         writes += 1
         return try device(of: user, installation: "tambourd announcements")

@@ -47,17 +47,17 @@ struct AuditStatements {
     }
 }
 
-/// An entry of the audit log: an action of an administrator, a sign-in, or sign-ins that were
-/// refused.
+/// An entry of the audit log. It records an action of an administrator, a sign-in, or refused
+/// sign-ins.
 package struct AuditEntry: Sendable {
-    /// Each kind has its own maximum number of entries, so refused sign-ins by strangers displace
-    /// no entries of other kinds. The raw values are the values of the column `kind`.
+    /// Each kind has its own maximum number of entries. Refused sign-ins by strangers therefore
+    /// cannot displace entries of other kinds. The raw values are the values of the column `kind`.
     package enum Kind: Int64, CaseIterable, Sendable {
         case admin = 1
         case signIn = 2
         case refused = 3
 
-        /// The word in lists and filters.
+        /// The word for the kind in lists and filters.
         package var word: String {
             switch self {
             case .admin: "admin"
@@ -100,13 +100,14 @@ package struct AuditEntry: Sendable {
     }
 
     package let id: Int64
-    /// Commit clock of the first occurrence, Unix milliseconds.
+    /// The commit clock of the first occurrence, Unix milliseconds.
     package let created: Int64
-    /// Commit clock of the last occurrence, Unix milliseconds.
+    /// The commit clock of the last occurrence, Unix milliseconds.
     package let last: Int64
-    /// How often it happened between `created` and `last`; more than 1 for refused sign-ins only.
+    /// The number of occurrences between `created` and `last`. Only entries of refused sign-ins
+    /// have more than one.
     package let times: Int64
-    /// An `Action`, or an action of a later version.
+    /// The raw value of an `Action`, or an action that only a later version knows.
     package let action: String
     /// The user whom the entry concerns.
     package let user: UserID?
@@ -129,9 +130,11 @@ package struct AuditEntry: Sendable {
 }
 
 extension WriteTransaction {
-    /// Adds an entry to the audit log. At `maxAuditRows` entries of its kind, deletes the oldest.
+    /// Adds an entry to the audit log. If its kind then has more than `maxAuditRows` entries,
+    /// deletes the oldest of them.
     ///
-    /// - Parameter detail: must not contain codes, tokens, phone numbers or message texts.
+    /// - Parameter detail: details for the administrator. They must not contain codes, tokens,
+    ///   phone numbers or message texts.
     package func record(
         _ action: AuditEntry.Action,
         about user: UserID?,
@@ -141,8 +144,8 @@ extension WriteTransaction {
         writes += 1
         lastAuditID += 1
         let kind = action.kind.rawValue
-        // The entries of a kind are numbered without gaps, so the difference of two numbers counts
-        // entries.
+        // The entries of a kind are numbered without gaps. The difference of two numbers is
+        // therefore a number of entries.
         let last = try store.audit.lastNumber.oneInt { $0.bind(1, kind) } ?? 0
         let number = min(max(last, 0), StoreCheck.ids.upperBound) + 1
         try store.audit.add.run {
@@ -162,8 +165,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Counts a refused sign-in. An account gets one entry per hour for each action, because
-    /// strangers choose how often they are refused.
+    /// Counts a refused sign-in. For each action, an account gets at most one entry per hour,
+    /// because strangers can cause any number of refusals.
     package func countRefusal(
         _ action: AuditEntry.Action,
         of user: UserID,
@@ -180,13 +183,13 @@ extension WriteTransaction {
         if counted == 0 { try record(action, about: user, from: address) }
     }
 
-    /// The time that one entry of refused sign-ins covers, in milliseconds.
+    /// The maximum time between the first and the last refusal in one entry, in milliseconds.
     private static let refusalsMs: Int64 = 3_600_000
 
-    /// Deletes the oldest entries that were created before `time` (Unix milliseconds), at most
-    /// `auditRowsPerStep`.
+    /// Deletes entries that were created before `time` (Unix milliseconds), the oldest first.
+    /// Deletes at most `auditRowsPerStep` entries.
     ///
-    /// - Returns: false when none was deleted.
+    /// - Returns: false if no entry was deleted.
     package func pruneAudit(before time: Int64) throws -> Bool {
         let deleted = try store.audit.prune.run {
             $0.bind(1, time)
@@ -199,7 +202,7 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
-    /// Returns entries of the audit log, oldest first, starting after `id`.
+    /// Returns entries of the audit log after `id`, the oldest first.
     package func auditEntries(after id: Int64, limit: Int) throws -> [AuditEntry] {
         try select(
             AuditColumn.self,
@@ -209,7 +212,7 @@ extension ReadTransaction {
         ) { AuditEntry(row: $0) }
     }
 
-    /// Returns the entries about one user, oldest first, starting after `id`.
+    /// Returns the entries about one user after `id`, the oldest first.
     package func auditEntries(
         about user: UserID,
         after id: Int64,

@@ -6,7 +6,7 @@ import TambourSQL
 package struct InspectedChat: Sendable {
     package let key: ChatKey
     package let kind: ChatKind
-    /// The two users of a dialog; the same user twice in saved messages; nil in groups and
+    /// The two users of a dialog. For saved messages, the same user twice. Nil for groups and
     /// channels.
     package let pair: (low: UserID, high: UserID)?
     package let owner: UserID
@@ -17,7 +17,7 @@ package struct InspectedChat: Sendable {
     package let memberCount: Int64
     package let options: RoleTable.Options
     package let link: Text?
-    /// The newest message, even if removed.
+    /// The newest message, even if it is removed.
     package let head: ChatHead
 
     fileprivate init(row: SQLRow<InspectedChatColumn>) {
@@ -57,7 +57,7 @@ private enum InspectedMemberColumn: Int, SQLColumn {
     case userID, joined, permissions
 }
 
-/// A member as administrators see them.
+/// A member as administrators see the member.
 package struct InspectedMember: Sendable {
     package let id: UserID
     /// Unix milliseconds.
@@ -69,20 +69,21 @@ package struct InspectedMember: Sendable {
 package struct UserCounts: Equatable, Sendable {
     package let sessions: Int64
     package let devices: Int64
-    /// Contacts that the user has added or blocked.
+    /// The number of contacts that the user has added or blocked.
     package let contacts: Int64
     package let chats: Int64
     package let drafts: Int64
     package let folders: Int64
     package let entities: Int64
-    /// Open reports about the user.
+    /// The number of open reports about the user.
     package let reports: Int64
 }
 
-// Rare queries of administrators. They are prepared on demand, so readers do not keep their
-// statements.
+// Administrators rarely run these queries. The statements are prepared for each use, so readers
+// need not keep them.
 extension ReadTransaction {
-    /// Returns chats in the order of their keys, groups before dialogs, starting after `key`.
+    /// Returns chats in the order of their keys, starting after `key`. Groups come before dialogs,
+    /// because their keys are negative.
     package func inspectedChats(after key: ChatKey?, limit: Int) throws -> [InspectedChat] {
         try select(
             InspectedChatColumn.self,
@@ -95,7 +96,7 @@ extension ReadTransaction {
         ) { InspectedChat(row: $0) }
     }
 
-    /// Returns the chats of one user, in the order of `inspectedChats(after:limit:)`.
+    /// Returns the chats of one user, in the same order as `inspectedChats(after:limit:)`.
     package func inspectedChats(of user: UserID, after key: ChatKey?, limit: Int) throws
         -> [InspectedChat]
     {
@@ -163,7 +164,7 @@ extension ReadTransaction {
         )
     }
 
-    /// Prepares a SELECT for one use and reads its rows.
+    /// Prepares a SELECT, runs it once and reads its rows.
     ///
     /// - Parameters:
     ///   - rest: the SQL after the list of columns.

@@ -2,12 +2,12 @@ package import TambourEvents
 package import TambourProtocol
 import TambourSQL
 
-/// A chat that the user was a member of.
+/// A chat of which the user was a member earlier.
 package struct FormerChat: Sendable {
     package let key: ChatKey
     /// Unix milliseconds.
     package let joined: Int64
-    /// The end of the membership, commit clock.
+    /// The commit clock at the end of the membership.
     package let left: Int64
 }
 
@@ -45,7 +45,8 @@ private enum InstallationColumn: Int, SQLColumn {
     case id, installation
 }
 
-/// The columns for `login_code`. The query on `track` selects 1 for `isTrack`.
+/// The columns of an attempt. For the table `login_code`, `isTrack` is 0; for the table `track`, it
+/// is 1.
 private enum AttemptColumn: Int, SQLColumn {
     case isTrack, created
 
@@ -57,7 +58,8 @@ private enum AttemptColumn: Int, SQLColumn {
     }
 }
 
-// The data stored about one user, for `tambourd admin export`.
+// These functions read the data that the store contains about one user, for `tambourd admin
+// export`.
 extension ReadTransaction {
     package func chatKeys(of user: UserID) throws -> [ChatKey] {
         try select(
@@ -84,7 +86,7 @@ extension ReadTransaction {
         ) { ChatKey($0.int(.chat)) }
     }
 
-    /// Returns the posts under which `user` has written, reacted or hidden something.
+    /// Returns the posts on which `user` has written, reacted to or hidden a comment.
     package func commentedPosts(
         of user: UserID
     ) throws -> [(key: ChatKey, channel: ChatKey, post: MessageID)] {
@@ -102,8 +104,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the existing messages that `user` wrote in a chat, in the order of their ids,
-    /// starting after `id`.
+    /// Returns the messages that `user` wrote in a chat and that are not removed. They start after
+    /// `id` and are in the order of their ids.
     package func ownMessages(
         of user: UserID,
         in chat: ChatKey,
@@ -163,7 +165,7 @@ extension ReadTransaction {
         ) { (ChatKey($0.int(.chat)), $0.int(.asked)) }
     }
 
-    /// Returns the messages that `user` has deleted only for their own view.
+    /// Returns the messages that `user` has deleted for themselves only.
     package func hiddenMessages(of user: UserID, in chat: ChatKey) throws -> [MessageID] {
         try select(
             MessageIDColumn.self,
@@ -173,7 +175,7 @@ extension ReadTransaction {
         ) { MessageID($0.int(.message)) }
     }
 
-    /// Returns the names of a user's installations, as chosen by clients.
+    /// Returns the names of a user's installations. The clients have chosen these names.
     package func installations(of user: UserID) throws -> [(id: DeviceID, name: String)] {
         try select(
             InstallationColumn.self,
@@ -182,8 +184,8 @@ extension ReadTransaction {
         ) { (DeviceID($0.int(.id)), $0.string(.installation)) }
     }
 
-    /// Returns the invitation with which `user` registered, and the time of the registration; nil
-    /// if the user needed none.
+    /// Returns the invitation with which `user` registered, and the time of the registration. Nil
+    /// if the user registered without an invitation.
     package func invitationUse(
         by user: UserID
     ) throws -> (invitation: InvitationID, used: Int64)? {
@@ -194,7 +196,8 @@ extension ReadTransaction {
         ) { (InvitationID($0.int(.invitation)), $0.int(.used)) }.first
     }
 
-    /// Returns the invitations that the account's user made, and the invitation of its phone.
+    /// Returns the invitations that the user of an account has made, and the invitation for the
+    /// account's phone.
     package func invitations(concerning account: Account) throws -> [Invitation] {
         try select(
             InvitationColumn.self,
@@ -204,7 +207,7 @@ extension ReadTransaction {
         ) { Invitation(row: $0) }
     }
 
-    /// Returns the open reports that `user` made, oldest first.
+    /// Returns the open reports that `user` made, the oldest first.
     package func reports(by user: UserID) throws -> [Report] {
         try select(ReportColumn.self, "FROM report WHERE reporter = $1 ORDER BY id", user.rawValue)
         {
@@ -212,8 +215,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns a user's attempts, such as login codes and password changes, that are in progress or
-    /// still count against a limit.
+    /// Returns the user's stored attempts, such as login codes and password changes. An attempt is
+    /// stored while it is in progress, and while it counts towards a limit.
     package func attempts(of account: Account) throws -> [(kind: String, created: Int64)] {
         try select(
             AttemptColumn.self,

@@ -32,10 +32,10 @@ struct ReportStatements {
     }
 }
 
-/// A report for administrators to check.
+/// A report that administrators must check.
 package struct Report: Sendable {
-    /// The reported item. The report references the item and does not copy it, so deleting the item
-    /// also removes it from the report.
+    /// The reported item. The report contains only the id of the item. If the item is deleted, the
+    /// report no longer shows it.
     package enum Subject: Hashable, Sendable {
         case user(UserID)
         case chat(ChatKey)
@@ -45,17 +45,18 @@ package struct Report: Sendable {
     package let id: Int64
     package let reporter: UserID
     package let subject: Subject
-    /// A number from COMPLAIN_REASONS_GET, or any other number that the client sent; 0 if it sent
-    /// none.
+    /// The number that the client sent, usually from COMPLAIN_REASONS_GET; 0 if the client sent no
+    /// number.
     package let reason: Int64
-    /// The reporter's text, as sent.
+    /// The reporter's text, as the client sent it.
     package let words: Text
-    /// Commit clock of the last submission, Unix milliseconds.
+    /// The commit clock when the report was last sent, Unix milliseconds.
     package let created: Int64
 }
 
 extension WriteTransaction {
-    /// Adds a report to the moderation list; a repeated report replaces reason, words and time.
+    /// Adds a report to the moderation list. If the reporter sends the report again, the new
+    /// reason, words and time replace the old ones.
     package func report(
         _ subject: Report.Subject,
         by reporter: UserID,
@@ -113,7 +114,7 @@ extension ReadTransaction {
         try store.reports.count.oneCount { $0.bind(1, reporter.rawValue) }
     }
 
-    /// Returns reports, oldest first, starting after `id`.
+    /// Returns reports after `id`, the oldest first.
     package func reports(after id: Int64, limit: Int) throws -> [Report] {
         try store.reports.page.all {
             $0.bind(1, id)

@@ -5,7 +5,7 @@ import TambourSQL
 package struct TableSize: Equatable, Sendable {
     package let table: String
     package let rows: Int64
-    /// The bytes of the table's pages; nil where the database does not report them.
+    /// The size of the table's pages in bytes; nil if the database does not report it.
     package let bytes: Int64?
 
     package init(table: String, rows: Int64, bytes: Int64?) {
@@ -21,7 +21,8 @@ private enum TableNameColumn: Int, SQLColumn {
     var sql: String { "CAST(tablename AS text)" }
 }
 
-/// The bytes of a table. The selected expression depends on the dialect.
+/// The name of a table and its size in bytes. The FROM clause, which depends on the dialect,
+/// provides both columns.
 private enum TableBytesColumn: Int, SQLColumn {
     case table, bytes
 }
@@ -33,7 +34,7 @@ private enum MeasurementColumn: Int, SQLColumn {
 extension ReadTransaction {
     /// Returns the size of every table, in the order of the table names.
     ///
-    /// - Note: Reads the whole store, so do not use a reader that serves requests.
+    /// - Note: Reads the whole store. Do not call this function on a reader that serves requests.
     package func tableSizes() throws -> [TableSize] {
         let bytes = try tableBytes()
         return try tableNames().map { table in
@@ -50,7 +51,7 @@ extension ReadTransaction {
         ) { $0.string(.tablename) }
     }
 
-    /// Returns the bytes of each table; nil where SQLite was built without `dbstat`.
+    /// Returns the size of each table in bytes; nil if SQLite was built without `dbstat`.
     private func tableBytes() throws -> [String: Int64]? {
         let sql =
             switch store.sql.dialect {
@@ -73,9 +74,10 @@ extension ReadTransaction {
         return bytes
     }
 
-    /// Returns the stored sizes of the newest day up to `day`, or else of the first stored day.
+    /// Returns the stored sizes of the last day that is not after `day`. If there is no such day,
+    /// returns the sizes of the first stored day.
     ///
-    /// - Parameter day: days since 1970.
+    /// - Parameter day: a day, as the number of days since 1970.
     /// - Returns: nil if no sizes are stored.
     package func keptSizes(upTo day: Int64) throws -> (day: Int64, sizes: [TableSize])? {
         let rows = try select(
@@ -100,14 +102,15 @@ extension ReadTransaction {
         return rows.first.map { ($0.day, rows.map(\.size)) }
     }
 
-    /// Returns the number of messages that are not deleted for all.
+    /// Returns the number of messages that are not deleted for all users.
     package func messageCount() throws -> Int64 {
         try store.sql.prepare("SELECT count(*) FROM message WHERE status <> 2").oneInt() ?? 0
     }
 }
 
 extension WriteTransaction {
-    /// Stores the sizes of a day (in days since 1970) and replaces earlier sizes of the same day.
+    /// Stores the sizes of a day, which is a number of days since 1970. Replaces earlier sizes of
+    /// the same day.
     package func keep(_ sizes: [TableSize], of day: Int64) throws {
         writes += 1
         let forget = try store.sql.prepare("DELETE FROM measurement WHERE day = $1")

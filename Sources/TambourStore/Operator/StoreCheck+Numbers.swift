@@ -1,7 +1,8 @@
 import TambourProtocol
 import TambourSQL
 
-// Finds numbers that no server writes: ids that would overflow, and times that do not fit into ids.
+// Finds numbers that no server writes. Examples are ids without a possible next id, and times that
+// do not fit into ids.
 extension StoreCheck {
     /// The valid ranges of a table's columns.
     struct Numbers {
@@ -21,32 +22,35 @@ extension StoreCheck {
         }
     }
 
-    /// The range leaves room for the next id, which the server derives from the last one.
+    /// The valid ids. The server computes the next id from the last id, so the range ends far below
+    /// the maximum of the type.
     static let ids: ClosedRange<Int64> = 1...(1 << 62)
-    /// Counts, and ids where 0 means absent.
+    /// The valid counts, and the valid ids in columns in which 0 means absent.
     private static let counts: ClosedRange<Int64> = 0...(1 << 62)
-    /// Negative keys are groups and channels.
+    /// The valid keys of chats. Groups and channels have negative keys.
     private static let chats: ClosedRange<Int64> = -(1 << 62)...(1 << 62)
-    /// Ids of messages and entities, which begin with a time; 0 means absent.
+    /// The valid ids of messages and entities. The high bits of such an id are a time; 0 means
+    /// absent.
     static let messages: ClosedRange<Int64> = 0...(.max - 0xFFFF)
     private static let times = MessageID.times
-    /// Flags, kinds and small counts.
+    /// The valid flags, kinds and small counts.
     private static let small: ClosedRange<Int64> = 0...Int64(Int32.max)
-    /// The bits of a poll, and times where the maximum means never.
+    /// The valid bits of a poll, and the valid times in columns in which the maximum means never.
     private static let positive: ClosedRange<Int64> = 0...(.max)
 
-    /// Columns that may contain any number; the comments say who chooses the number.
+    /// The columns that may contain any number. The comments state who chooses the number.
     package static let unbounded: Set<String> = [
-        // The client chooses it, to recognize its own message.
+        // The client chooses this number, to recognize its own message.
         "message.cid", "delayed_message.cid", "delayed_key.cid",
-        // The client chooses it; the server looks it up only when the draft is sent.
+        // The client chooses this number. The server reads the message with this id only when the
+        // draft is sent.
         "draft.reply_to",
-        // The client chooses it, for human readers.
+        // The client chooses this number, which only people read.
         "report.reason",
-        // One bit for each of 64 blocks.
+        // All 64 bits are used, one bit for each block.
         "search_word.blocks",
-        // The device chooses these: its clock, its number, its operations, its position in a
-        // series.
+        // The device chooses these numbers: the time, the number of the device, the numbers of its
+        // operations, and positions in a series.
         "object.modified", "object.device", "object.creator", "object.created_by",
         "object.position",
         "object_purge.modified", "object_purge.device",
@@ -55,7 +59,8 @@ extension StoreCheck {
         "meta.v",
     ]
 
-    /// The checked columns, as `account.id`, and their ranges.
+    /// The checked columns and their ranges. A key is the name of a table and a column, such as
+    /// `account.id`.
     package static let ranges: [String: ClosedRange<Int64>] = Dictionary(
         uniqueKeysWithValues: numbers.flatMap { table in
             table.ranges.map { ("\(table.table).\($0.column)", $0.range) }
@@ -69,7 +74,7 @@ extension StoreCheck {
             [
                 (["id"], ids), (["registered", "updated", "seen", "settings_ct"], times),
                 (["blocked", "privacy"], small),
-                // An erased account has its negated id in this column.
+                // For an erased account, this column contains the negated id of the account.
                 (["phone"], chats),
             ]
         ),

@@ -1,13 +1,15 @@
 import TambourProtocol
 import TambourSQL
 
-/// The invariants of every store; used by `tambourd admin check` and the crash tests.
+/// Checks the invariants that every store must satisfy. `tambourd admin check` and the crash tests
+/// use it.
 package enum StoreCheck {
-    /// The lead over the wall clock, in milliseconds, above which a commit clock must be wrong.
+    /// The maximum time, in milliseconds, by which a correct commit clock may be ahead of the wall
+    /// clock.
     private static let maxDriftMs: Int64 = 5_000
 
     /// - Parameter wall: Unix milliseconds.
-    /// - Returns: the problems, one line each; empty for a sound store.
+    /// - Returns: the problems, one line for each; empty if there are no problems.
     package static func problems(of store: StoreConnection, wall: Int64) throws -> [String] {
         var problems: [String] = []
         if let file = store.sql as? any SQLFileConnection {
@@ -75,8 +77,8 @@ package enum StoreCheck {
             WHERE m.read_n > COALESCE((SELECT max(x.n) FROM message x WHERE x.chat = m.chat), 0)
             """
         ) { "member \($0[0]) of chat \($0[1]): has read \($0[2]), more than there is" }
-        // A use by a user who was erased later still counts in `uses`, but has no row in
-        // `invitation_use`.
+        // If a user is erased after using an invitation, this use still counts in `uses`, but it
+        // has no row in `invitation_use`.
         problems += try rows(
             store.sql,
             """
@@ -91,7 +93,8 @@ package enum StoreCheck {
         return problems
     }
 
-    /// Returns notes on valid rows that today's server would not write. They need no action.
+    /// Returns notes on valid rows that the current server would not write. The operator need not
+    /// do anything about these rows.
     package static func remarks(on store: StoreConnection) throws -> [String] {
         let limit = store.limits.maxMessageContentBytes
         let content = """

@@ -2,11 +2,11 @@ import Crypto
 import TambourProtocol
 package import TambourSQL
 
-/// A digest of a table's contents: equal digests mean equal rows.
+/// A digest of a table's contents. If the digests of two tables are equal, their rows are equal.
 package struct TableDigest: Equatable, Sendable {
     package let table: String
     package let rows: Int
-    /// SHA-256 of all rows in file order, as hex digits.
+    /// The SHA-256 of all rows in the order of the file, as hex digits.
     package let sha256: String
 
     package init(table: String, rows: Int, sha256: String) {
@@ -18,7 +18,7 @@ package struct TableDigest: Equatable, Sendable {
 
 /// Computes digests of a whole store, to verify a copy.
 package enum StoreDigest {
-    /// The error for a store that is not a file, which tambourd therefore cannot copy.
+    /// The error for a store that is not a file. `tambourd` cannot copy such a store.
     package struct Unsupported: Error, CustomStringConvertible {
         package init() {}
 
@@ -27,9 +27,9 @@ package enum StoreDigest {
         }
     }
 
-    /// Returns the connection as a connection to a file, which can be copied.
+    /// Returns the same connection with the operations on the whole file, such as copying.
     ///
-    /// - Throws: `Unsupported` if there is no such file.
+    /// - Throws: `Unsupported` if the store is not a file.
     package static func file(_ sql: any SQLConnection) throws -> any SQLFileConnection {
         guard let file = sql as? any SQLFileConnection else { throw Unsupported() }
         return file
@@ -38,7 +38,7 @@ package enum StoreDigest {
     /// Returns a digest of each table, in the order of the names, followed by a digest of the
     /// schema.
     ///
-    /// - Note: Reads the whole store; call it in a snapshot.
+    /// - Note: Reads the whole store. Call this function inside a snapshot.
     package static func tables(of sql: any SQLConnection) throws -> [TableDigest] {
         let file = try file(sql)
         return try file.tableNames().map { try digest(of: $0, in: file) } + [schema(of: file)]

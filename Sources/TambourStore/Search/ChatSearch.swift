@@ -1,26 +1,28 @@
 import TambourProtocol
 import TambourSQL
 
-/// A search through one chat, newest message first, that can pause after each step.
+/// A search through one chat. It starts at the newest message and can pause after each step.
 struct ChatSearch {
     let view: ChatView
-    /// An upper bound for the id of the newest message that has not been scanned.
+    /// The position of the search. The search continues with the newest message at or below this
+    /// id.
     private(set) var position: MessageID
     private(set) var found: [SearchHit] = []
     private let query: SearchQuery
-    /// The extent of the index; nil before the first step.
+    /// The part of the chat that is indexed; nil before the first step.
     private var index: Index?
     private var area: (number: Int64, parts: Int64)?
     private var part: (number: Int64, blocks: Int64, ends: BlockEnds)?
 
-    /// The number of messages read in one step; small, because a search may cover many chats.
+    /// The maximum number of messages that one step reads. It is small, because a search may cover
+    /// many chats.
     private static let messagesPerStep = 32
-    /// If the chat's last indexed part has a lower number than this, the search does not look up
-    /// areas.
+    /// The search reads areas of the index only if the chat's last indexed part has at least this
+    /// number.
     private static let firstPartWithArea: Int64 = 4
 
     private struct Index {
-        /// -1 if no part is indexed.
+        /// The number of the last indexed part; -1 if no part is indexed.
         let lastPart: Int64
         let ends: BlockEnds
     }
@@ -49,7 +51,7 @@ struct ChatSearch {
             // These messages are not indexed yet.
             return try read(after: index.ends.last, &match, &budget, in: snapshot)
         }
-        // Charges the reads of the message at the position and of the ends of its block.
+        // The next lines read the message at the position and the ends of its block.
         budget.take(rows: 3)
         guard let number = try snapshot.head(of: view.key, upTo: position)?.number, number > 0
         else { return go(to: view.floor) }
@@ -71,20 +73,20 @@ struct ChatSearch {
         try read(after: before, &match, &budget, in: snapshot)
     }
 
-    /// Moves the position to `end`, or to just below the current position if that is lower.
+    /// Moves the position down to `end`, and at least by one id.
     private mutating func go(to end: MessageID) {
         position = min(end, position.before)
     }
 
-    /// Returns the id at which the search continues if a part cannot contain all words of the
-    /// query; nil if the part may contain them.
+    /// Returns nil if a part may contain all words of the query. Otherwise returns the id at which
+    /// the search must continue.
     private mutating func end(
         ofPartBelow part: Int64,
         _ index: Index,
         _ budget: inout ScanBudget,
         in snapshot: ReadTransaction
     ) throws -> MessageID? {
-        // An area covers complete parts only.
+        // An area lists only complete parts.
         guard index.lastPart >= Self.firstPartWithArea, part < index.lastPart else { return nil }
         let number = part / SearchIndex.fanOut
         if area?.number != number {
@@ -124,7 +126,8 @@ struct ChatSearch {
         return found
     }
 
-    /// Reads up to `messagesPerStep` messages from the position down to `after`, excluding `after`.
+    /// Reads messages downwards, from the position to the message after `after`. Reads at most
+    /// `messagesPerStep` messages.
     private mutating func read(
         after: MessageID,
         _ match: inout SearchQuery.Match,
@@ -159,7 +162,8 @@ struct ChatSearch {
         budget.take(rows: max(rows, 1), bytes: bytes)
     }
 
-    /// Searches the text and the forward of a message for the words of the query.
+    /// Searches the text of a message, and the text of a forwarded message in it, for the words of
+    /// the query.
     ///
     /// - Returns: the number of bytes read.
     private func read(

@@ -1,8 +1,8 @@
 import TambourProtocol
 
 extension Array where Element: Comparable {
-    /// Returns the index of the first element that is not below `bound`, or `endIndex`. The array
-    /// must be in ascending order.
+    /// Returns the index of the first element that is not below `bound`. Returns `endIndex` if
+    /// there is no such element. The array must be in ascending order.
     package func firstPlace(notBelow bound: Element) -> Int {
         var (low, high) = (startIndex, endIndex)
         while low < high {

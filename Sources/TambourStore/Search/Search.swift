@@ -25,7 +25,7 @@ enum StaleBlockColumn: Int, SQLColumn {
     case chat, block
 }
 
-/// The newest message up to id `$2` in the chat of a member `m`.
+/// The newest message with an id of at most `$2` in the chat of the member `m`.
 enum NewestMessageColumn: Int, SQLColumn {
     case newest
 
@@ -162,18 +162,18 @@ package struct SearchHit: Sendable {
     package let view: ChatView
 }
 
-/// Search results, newest first.
+/// A page of search results, the newest first.
 package struct SearchPage: Sendable {
     package var messages: [SearchHit] = []
-    /// The id below which the next page starts; nil at the end. A page that spent its budget has
-    /// this id even if it found no messages.
+    /// The id below which the next page starts; nil if there is no next page. If a search spends
+    /// its budget, the page has this id even if the search found no messages.
     package var next: MessageID?
 
     package init() {}
 }
 
 extension ReadTransaction {
-    /// Returns the newest messages of a chat below `marker` that match `query`.
+    /// Returns the newest messages of a chat that match `query` and have ids below `marker`.
     package func search(
         _ query: SearchQuery,
         in view: ChatView,
@@ -193,10 +193,11 @@ extension ReadTransaction {
         return page.cut(to: limit)
     }
 
-    /// Searches all chats of a user, at most `maxSearchedChats`.
+    /// Searches the chats of a user, but at most `maxSearchedChats` of them.
     ///
-    /// Each step advances the search in the chat with the newest remaining message. Wherever the
-    /// search stops, the results newer than that message are therefore complete.
+    /// Each step continues the search in the chat that has the newest remaining message. Therefore,
+    /// when the search stops, it has found all results that are newer than the newest remaining
+    /// message.
     package func search(
         _ query: SearchQuery,
         for user: UserID,
@@ -205,13 +206,14 @@ extension ReadTransaction {
     ) throws -> SearchPage {
         var budget = ScanBudget(limits)
         var match = SearchQuery.Match(query)
-        // A heap: the chat with the newest remaining message comes first.
+        // A heap. Its first element is the search of the chat with the newest remaining message.
         var searches = try chats(of: user, from: marker.top, query)
         let start = searches.first?.position
         var page = SearchPage()
         while let first = searches.first {
             let isEnough = page.count(above: first.position, atMost: limit + 1) > limit
-            // Advance by at least one message; otherwise the next page would repeat this page.
+            // Advance by at least one message. Otherwise the next page would start at the same
+            // position.
             if isEnough || budget.isSpent && first.position != start { break }
             try searches[0].step(&match, &budget, in: self)
             page.insert(searches[0].takeFound())
@@ -228,7 +230,8 @@ extension ReadTransaction {
         return page.cut(to: limit)
     }
 
-    /// Returns the searches of a user's chats; the chat with the newest message comes first.
+    /// Returns the searches of a user's chats. The search of the chat with the newest message comes
+    /// first.
     private func chats(
         of user: UserID,
         from top: MessageID,
@@ -248,9 +251,9 @@ extension ReadTransaction {
         return searches.sorted { $0.position > $1.position }
     }
 
-    /// Returns the blocks or parts in which all words of the query may occur.
+    /// Returns the mask of the blocks or parts that may contain all words of the query.
     ///
-    /// The mask may include blocks without a match, because an exact mask would take more row reads
+    /// The mask may include blocks without a match. An exact mask would need more reads of rows
     /// than the messages themselves.
     func mask(
         of query: SearchQuery,
@@ -262,12 +265,13 @@ extension ReadTransaction {
         var all: Int64 = -1
         let everything = try mask(of: SearchIndex.anyWord, in: chat, scale, part)
         budget.take(rows: 1)
-        // Most of the budget is for messages; a page that reads only the index makes no progress.
+        // Keep most of the budget for messages, because a page that reads only the index makes no
+        // progress.
         var left = budget.share(atMost: min(SearchIndex.maskRows, limits.maxScannedRows / 8))
         for word in query.rarestFirst where left > 0 {
             var any = everything
             var rows = 0
-            // Stop once `any` excludes no block that `all` still includes.
+            // Continue only while `any` excludes a block that `all` still includes.
             if all & ~any != 0 {
                 try store.search.masks.each {
                     $0.bind(1, chat.rawValue)
@@ -282,17 +286,17 @@ extension ReadTransaction {
                     return all & ~any != 0 && rows < left
                 }
             }
-            // A lookup without results also costs one row.
+            // A lookup without results also counts as one row.
             budget.take(rows: max(rows, 1))
             left -= max(rows, 1)
-            // A lookup that the limit cut short cannot exclude blocks.
+            // If the limit ended the lookup early, the lookup cannot exclude blocks.
             if left > 0 { all &= any }
             if all == 0 { break }
         }
         return all
     }
 
-    /// Returns the mask of the blocks or parts that the index lists for one word.
+    /// Returns the mask of the blocks or parts that contain one word according to the index.
     func mask(
         of word: [UInt8],
         in chat: ChatKey,
@@ -307,7 +311,7 @@ extension ReadTransaction {
         } ?? 0
     }
 
-    /// Returns the last indexed part of a chat, with the last ids of its blocks.
+    /// Returns the last indexed part of a chat, and the last id of each block in this part.
     func lastIndexedPart(of chat: ChatKey) throws -> (part: Int64, ends: BlockEnds)? {
         try store.search.lastPart.one {
             $0.bind(1, chat.rawValue)
@@ -333,14 +337,14 @@ extension ReadTransaction {
     // MARK: - Read marks
 
     /// Returns, for each time, the number of members of a big chat whose read mark is at or after
-    /// it. Includes members who hide their mark, and counts at most `maxCountedReaders`.
+    /// this time. Includes members who hide their mark. Each number is at most `maxCountedReaders`.
     ///
     /// - Parameter times: Unix milliseconds, ascending.
     package func readerCounts(inBig chat: ChatKey, notBelow times: [Int64]) throws -> [Int] {
         let statement = store.members.readersOfBig
         var count = 0
         var end = Int64.max
-        // Counts each read mark once, in the interval between its time and the next time.
+        // Counts each read mark once, in the interval that contains it, and adds up the intervals.
         let counts = try times.reversed().map { time in
             count += try statement.oneCount {
                 $0.bind(1, chat.rawValue)
@@ -357,22 +361,22 @@ extension ReadTransaction {
 }
 
 extension SearchPage {
-    /// Returns the number of messages above an id; the count stops at `most`.
+    /// Returns the number of messages with ids above `id`, but at most `most`.
     fileprivate func count(above id: MessageID, atMost most: Int) -> Int {
         var count = 0
         while count < min(most, messages.count), messages[count].record.id > id { count += 1 }
         return count
     }
 
-    /// Inserts messages and keeps the newest-first order.
+    /// Inserts messages. The newest message stays the first.
     fileprivate mutating func insert(_ hits: [SearchHit]) {
         guard !hits.isEmpty else { return }
         messages += hits
         messages.sort { ($0.record.id, $0.record.chat) > ($1.record.id, $1.record.chat) }
     }
 
-    /// Returns a page of at most `limit` messages, plus all messages with the same id as the last
-    /// message, because the next page's marker is only an id.
+    /// Returns a page with the first `limit` messages. Also keeps all further messages with the
+    /// same id as the last message, because the marker of the next page is only an id.
     fileprivate func cut(to limit: Int) -> SearchPage {
         guard messages.count > limit, limit > 0 else { return self }
         let last = messages[limit - 1].record.id
@@ -401,7 +405,7 @@ extension [ChatSearch] {
 }
 
 extension MessageID? {
-    /// The highest id on a page below this marker; ids are positive.
+    /// The highest possible id on a page below this marker. Ids are positive.
     fileprivate var top: MessageID {
         guard let marker = self else { return MessageID(.max) }
         return Swift.max(marker, MessageID(1)).before
@@ -409,12 +413,12 @@ extension MessageID? {
 }
 
 extension MessageID {
-    /// The marker of a page that starts with this id.
+    /// The marker for a page whose first message has this id.
     fileprivate var marker: MessageID? { self < MessageID(.max) ? next : nil }
 }
 
 extension Packed<MessageLink> {
-    /// The text that a forward displays.
+    /// The text of the forwarded message.
     var shownText: Text {
         stored?.message.text ?? .empty
     }

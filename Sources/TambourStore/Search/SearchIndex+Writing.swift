@@ -1,12 +1,13 @@
 import TambourProtocol
 import TambourSQL
 
-/// The pending work of the word index. It is kept between batches and stays valid after a failed
-/// batch, because each step starts from the stored data.
+/// The pending work of the word index. It is kept between batches. It stays valid even if a batch
+/// fails, because each step starts from the stored data.
 struct SearchBacklog {
-    /// Chats with messages that are not indexed yet.
+    /// The chats with messages that are not indexed yet.
     var chats: Set<ChatKey> = []
-    /// The last chat key scanned since the start; nil after all chats have been scanned.
+    /// The key of the last chat that was scanned since the start of the server. Nil after all chats
+    /// have been scanned.
     var sweptTo: ChatKey? = ChatKey(.min)
     /// Whether `search_stale` may contain rows.
     var mayHaveStale = true
@@ -14,7 +15,7 @@ struct SearchBacklog {
 
 extension WriteTransaction {
     /// The number of messages that one step of `indexWords` indexes. A step takes 3 to 6 ms of the
-    /// engine's time; other work waits meanwhile.
+    /// engine's time, and other work waits during this time.
     private static let messagesPerStep: Int64 = 64
     /// The number of chats that one step scans when the backlog is empty.
     private static let chatsPerStep = 256
@@ -24,7 +25,7 @@ extension WriteTransaction {
         !searchBacklog.chats.isEmpty || searchBacklog.sweptTo != nil || searchBacklog.mayHaveStale
     }
 
-    /// Advances the word index by one step; called when the engine is idle.
+    /// Runs one step of the word index. The engine calls this function when it is idle.
     package func indexWords() throws {
         try flushMessages()
         if searchBacklog.mayHaveStale {
@@ -40,8 +41,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Finds chats with unindexed messages that the backlog lacks: messages from before the last
-    /// start of the server, or older than the index.
+    /// Scans some chats, and adds those with unindexed messages to the backlog. Such messages were
+    /// sent before the last start of the server, or are older than the index.
     private func sweep() throws {
         guard let after = searchBacklog.sweptTo else { return }
         let chats = try store.search.chatsAfter.all {
@@ -57,17 +58,16 @@ extension WriteTransaction {
         }
     }
 
-    /// Returns the number of indexed messages of a chat, counted from its first message.
+    /// Returns the number of indexed messages of a chat. These are the first messages of the chat.
     private func indexedMessages(of chat: ChatKey) throws -> Int64 {
         guard let last = try reader.lastIndexedPart(of: chat) else { return 0 }
         return last.part * SearchIndex.partMessages
             + Int64(last.ends.count) * SearchIndex.blockMessages
     }
 
-    /// Indexes complete blocks after the indexed blocks, within one part.
+    /// Indexes the next complete blocks of a chat, all in one part.
     ///
-    /// - Returns: the number of messages indexed, and whether the remaining messages are fewer than
-    ///   a block.
+    /// - Returns: the number of messages indexed, and whether less than one block remains.
     private func index(_ chat: ChatKey, atMost limit: Int64) throws -> (Int64, isDone: Bool) {
         let indexed = try indexedMessages(of: chat)
         let waiting = try reader.head(of: chat).number - indexed
@@ -82,8 +82,8 @@ extension WriteTransaction {
         let start = ends.count > 0 ? ends.last : try reader.end(before: part, in: chat)
         var words = BlockWords()
         let last = try read(&words, of: chat, after: start, count)
-        // If message numbers have gaps, this step may complete no block. Stop; otherwise it would
-        // repeat forever.
+        // If message numbers have gaps, this step may not complete any block. Stop in this case,
+        // because the step would otherwise repeat forever.
         guard !last.isEmpty else { return (0, true) }
         for end in last { ends.append(end) }
         try store.search.putPart.run {
@@ -98,7 +98,7 @@ extension WriteTransaction {
 
     /// Reads messages and collects the words of their blocks.
     ///
-    /// - Returns: the last ids of the completed blocks.
+    /// - Returns: the last id of each completed block.
     private func read(
         _ words: inout BlockWords,
         of chat: ChatKey,
@@ -125,16 +125,16 @@ extension WriteTransaction {
         for (word, mask) in words { try add(word, mask, .part, part, of: chat) }
     }
 
-    /// Adds the words of a complete part to its area. Incomplete parts are not added: a part has
-    /// many words, each word changes a different page of the index, and every new block would
-    /// repeat this.
+    /// Adds the words of a complete part to its area. Words of an incomplete part are not added,
+    /// because this would be slow. A part has many words, and each word changes a different page of
+    /// the index. Every new block would repeat these changes.
     private func complete(_ part: Int64, of chat: ChatKey) throws {
         let all = try words(of: part, in: chat)
         let words = all.count > SearchIndex.maxPartWords ? [SearchIndex.anyWord] : all
         for word in words { try tellArea(word, of: part, in: chat) }
     }
 
-    /// Returns the words of a part in index order.
+    /// Returns the words of a part in the order of the index.
     private func words(of part: Int64, in chat: ChatKey) throws -> [[UInt8]] {
         try store.search.wordsOfPart.all {
             $0.bind(1, chat.rawValue)
@@ -163,8 +163,8 @@ extension WriteTransaction {
 
     // MARK: - Stale blocks
 
-    /// Adds the new words of an edited message, so that searches find it immediately, and marks its
-    /// block as stale.
+    /// Adds the new words of an edited message to the index, so that searches find the message
+    /// immediately. Marks the message's block as stale.
     func reindex(_ old: MessageRecord, as new: MessageRecord) throws {
         let (chat, words) = (old.chat, new.searchWords)
         guard words != old.searchWords, try old.number <= indexedMessages(of: chat) else { return }
@@ -179,7 +179,7 @@ extension WriteTransaction {
     }
 
     /// Marks the blocks of edited or removed messages as stale. `refreshIndex` removes the old
-    /// words later; until then, a search for an old word reads the block without a match.
+    /// words later; until then, a search for an old word reads the block and finds nothing.
     ///
     /// - Parameter numbers: the numbers of the messages.
     func noteStale(_ numbers: [Int64], in chat: ChatKey) throws {
@@ -193,9 +193,10 @@ extension WriteTransaction {
         }
     }
 
-    /// Reindexes some stale blocks, whose messages were edited or removed.
+    /// Indexes some stale blocks again. A block is stale if one of its messages was edited or
+    /// removed.
     ///
-    /// - Parameter chat: nil selects stale blocks of any chat.
+    /// - Parameter chat: the chat of the blocks; nil for blocks of any chat.
     /// - Returns: false if there were no stale blocks.
     package func refreshIndex(of chat: ChatKey? = nil) throws -> Bool {
         let stale = try nextStale(of: chat)
@@ -212,7 +213,7 @@ extension WriteTransaction {
                 $0.bind(2, block)
             }
             let index = block % SearchIndex.fanOut
-            // An emptied chat has no index.
+            // If all messages of the chat were deleted, the chat has no index.
             guard let end = ends.end(of: index) else { continue }
             let start = try ends.end(of: index - 1) ?? reader.end(before: part, in: chat)
             bits |= SearchIndex.bit(block)
@@ -260,7 +261,8 @@ extension WriteTransaction {
             try reader.mask(of: SearchIndex.anyWord, in: chat, .area, area)
                 & SearchIndex.bit(part) != 0
         else { return }
-        // The area lists this part under `anyWord`, which may have become unnecessary.
+        // The area contains `anyWord` for this part. Perhaps the part now has few enough words to
+        // be listed.
         let all = try self.words(of: part, in: chat)
         guard all.count <= SearchIndex.maxPartWords, !all.contains(SearchIndex.anyWord) else {
             return
@@ -269,8 +271,8 @@ extension WriteTransaction {
         for word in all { try tellArea(word, of: part, in: chat) }
     }
 
-    /// Returns the words that occur in any of the given blocks of a part, each with the mask of all
-    /// its blocks.
+    /// Returns the words that occur in at least one of the given blocks of a part. Each word comes
+    /// with the mask of all blocks that contain it.
     private func masks(
         touching bits: Int64,
         in part: Int64,
@@ -329,7 +331,8 @@ extension WriteTransaction {
         try drop.run()
     }
 
-    /// Drops the index of all messages up to `number`, which the caller has deleted.
+    /// Deletes the index of all messages up to `number`. The caller has already deleted these
+    /// messages.
     func dropIndex(of chat: ChatKey, upTo number: Int64) throws {
         guard let last = try reader.lastIndexedPart(of: chat) else { return }
         let part = min(last.part, (number - 1) / SearchIndex.partMessages)
@@ -348,7 +351,7 @@ extension WriteTransaction {
             statement.bind(2, SearchIndex.Scale.area.rawValue)
             statement.bind(3, area)
         }
-        // In the area, keeps the bits of this part and of later parts.
+        // In the area, keep the bits of this part and of later parts.
         mask.bind(4, Int64(bitPattern: ~(UInt64(bitPattern: SearchIndex.bit(part)) &- 1)))
         try mask.run()
         try drop.run()
@@ -359,7 +362,8 @@ extension WriteTransaction {
     }
 }
 
-/// The distinct words in some blocks of a part, each with the mask of the blocks that contain it.
+/// The distinct words in some blocks of a part. Each word has the mask of the blocks that contain
+/// it.
 private struct BlockWords {
     private var found: [[UInt8]: Int64] = [:]
     private var counts = [Int64: Int]()

@@ -1,15 +1,16 @@
 package import TambourProtocol
 
-/// Splits texts into words for search: letters and digits, in lower case, with `е` for `ё`.
+/// Splits texts into words for search. A word consists of letters and digits, in lower case, and
+/// with `е` instead of `ё`.
 ///
-/// Any character other than a letter or digit ends a word. Combining accents are dropped, except
-/// the breve of `й`, so both encodings of `й` give the same word. Only the first bytes of a long
-/// word count.
+/// Any other character ends a word. Combining accents are omitted. The exception is the breve of
+/// `й`: both encodings of `й` give the same word. Of a long word, only the first `maxWordBytes`
+/// bytes count.
 ///
-/// Messages, names and queries all use this code, so both databases find the same results.
-/// The index stores these words, so a change of the rules requires a rebuild of the index.
+/// Messages, names and queries all use this code. SQLite and PostgreSQL therefore find the same
+/// results. The index contains these words. If these rules change, the index must be built again.
 package enum SearchWords {
-    /// The maximum length of a word, UTF-8 bytes: 32 Russian letters.
+    /// The maximum length of a word in bytes of UTF-8. This is 32 Russian letters.
     package static let maxWordBytes = 64
 
     /// Calls `body` with each word in turn until it returns false.
@@ -73,7 +74,8 @@ package enum SearchWords {
         }
     }
 
-    /// Returns a letter of U+0400 to U+045F in lower case; nil for other characters of two bytes.
+    /// Returns the lower case of a letter from U+0400 to U+045F; nil for any other character of two
+    /// bytes.
     private static func cyrillic(_ code: UInt32) -> UInt32? {
         switch code {
         case 0x401, 0x451: 0x435
@@ -88,7 +90,7 @@ package enum SearchWords {
     private static func add(_ scalar: Unicode.Scalar, to word: inout [UInt8]) -> Bool {
         switch scalar.value {
         case 0x300...0x36f:
-            // `и` with a breve is `й`.
+            // `и` followed by a combining breve is `й`.
             if scalar.value == 0x306, word.suffix(2) == [0xd0, 0xb8] {
                 word[word.count - 1] = 0xb9
             }
@@ -105,7 +107,7 @@ package enum SearchWords {
             }
             return true
         case .format:
-            // A soft hyphen and similar characters are invisible.
+            // A soft hyphen and similar characters are invisible and do not end a word.
             return true
         default:
             return false
@@ -123,8 +125,8 @@ package enum SearchWords {
         }
     }
 
-    /// Returns the character at `index` and its length. An invalid byte decodes as U+FFFD with
-    /// length 1.
+    /// Returns the character at `index` and its length in bytes. For an invalid byte, returns
+    /// U+FFFD and the length 1.
     private static func decode(
         _ utf8: UnsafeRawBufferPointer,
         at index: Int
@@ -150,12 +152,13 @@ package enum SearchWords {
 package struct SearchQuery: Sendable {
     /// The distinct words in the order of the query.
     package let words: [[UInt8]]
-    /// The words to search for, in byte order. A word that is a prefix of another query word is
-    /// omitted, because each text word that starts with the longer word also starts with the
-    /// shorter one.
+    /// The words to search for, in the order of their bytes. If a query word is a prefix of another
+    /// query word, the shorter word is omitted. Each word of a text that starts with the longer
+    /// word also starts with the shorter word.
     private let sought: [[UInt8]]
 
-    /// Nil if the text contains no letter and no digit; such a query has no results.
+    /// Creates a query from a text. Returns nil if the text contains no letters or digits; such a
+    /// query has no results.
     ///
     /// - Parameter maxWords: the maximum number of words; further words are ignored.
     package init?(_ text: Text, maxWords: Int = 32) {
@@ -173,8 +176,8 @@ package struct SearchQuery: Sendable {
         sought = zip(sorted, sorted.dropFirst() + [[]]).filter { !$1.starts(with: $0) }.map { $0.0 }
     }
 
-    /// The words to search for, longest first, because long words usually occur in the fewest
-    /// texts.
+    /// The words to search for. The longest word comes first, because long words usually occur in
+    /// the fewest texts.
     var rarestFirst: [[UInt8]] { sought.sorted { $0.count > $1.count } }
 
     package func matches(_ texts: Text...) -> Bool {
@@ -183,7 +186,8 @@ package struct SearchQuery: Sendable {
         return match.isComplete
     }
 
-    /// The words found so far; reused between texts, because matching must not allocate.
+    /// The words of a query that have been found so far. The value is reused for many texts,
+    /// because matching must not allocate memory.
     struct Match {
         private let words: [[UInt8]]
         private var missing: [Bool]
@@ -199,7 +203,7 @@ package struct SearchQuery: Sendable {
 
         var isComplete: Bool { count == 0 }
 
-        /// Prepares for another message.
+        /// Forgets the words found so far. Call this function before another message.
         mutating func restart() {
             guard count < words.count else { return }
             for index in missing.indices { missing[index] = true }
@@ -208,7 +212,7 @@ package struct SearchQuery: Sendable {
 
         mutating func read(_ utf8: UnsafeRawBufferPointer) {
             guard count > 0 else { return }
-            // Copies of the fields: the closure must not access `self` while `word` is borrowed.
+            // Copy the fields, because the closure must not access `self` while `word` is borrowed.
             var (missing, count) = (missing, count)
             SearchWords.scan(utf8, into: &word) { [words] word in
                 if let index = words.beginning(of: word), missing[index] {
@@ -226,8 +230,8 @@ extension [[UInt8]] {
     /// Returns the index of the entry that is a prefix of `word`. The list is sorted, and no entry
     /// is a prefix of another entry.
     ///
-    /// It is the last entry that does not sort after `word`: any entry between the prefix and
-    /// `word` would also start with the prefix.
+    /// If the prefix exists, it is the last entry that does not sort after `word`. An entry between
+    /// the prefix and `word` would also start with the prefix, and the list contains no such entry.
     fileprivate func beginning(of word: [UInt8]) -> Int? {
         var (low, high) = (0, count)
         while low < high {

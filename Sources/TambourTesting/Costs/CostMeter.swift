@@ -5,12 +5,12 @@ import TambourSQL
 /// The cost of a server's transactions, counted by the database.
 package struct StoreCost: Sendable {
     package var statements = 0
-    /// Rows that statements returned.
+    /// The number of rows that statements returned.
     package var rowsRead = 0
-    /// Rows that were inserted, updated or deleted.
+    /// The number of rows that were inserted, updated or deleted.
     package var rowsWritten = 0
-    /// Instructions of SQLite's virtual machine. They reveal scans; the number of returned rows
-    /// does not.
+    /// The number of instructions that SQLite's virtual machine ran. A scan makes this number
+    /// large, even if the scan returns few rows.
     package var steps = 0
     /// The duration of each transaction.
     package var transactions: [Duration] = []
@@ -20,13 +20,14 @@ package struct StoreCost: Sendable {
     package var longest: Duration { transactions.max() ?? .zero }
 }
 
-/// Counts the cost of all connections of a server, transaction by transaction.
+/// Counts the costs of all connections of a server, separately for each transaction.
 package final class CostMeter: Sendable {
     private let total = Mutex(StoreCost())
 
     package init() {}
 
-    /// Wraps the connections of the engine and the readers; for `Environment.disk`.
+    /// The value for `Environment.disk`. It makes the connections of the engine and the readers
+    /// report to this meter.
     package var disk: Environment.Disk {
         { [self] connection, _ in
             guard let sqlite = connection as? SQLiteConnection else { return connection }
@@ -34,7 +35,7 @@ package final class CostMeter: Sendable {
         }
     }
 
-    /// Returns the costs since the previous call.
+    /// Returns the costs since the previous call of this function.
     package func take() -> StoreCost {
         total.withLock { total in
             defer { total = StoreCost() }

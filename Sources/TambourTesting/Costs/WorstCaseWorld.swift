@@ -8,17 +8,19 @@ import TambourSQL
 import TambourServer
 package import TambourStore
 
-/// A server whose store makes the requests of one user, Alice, as expensive as users can make them.
+/// A server with a prepared store. The store makes requests of the user Alice as expensive as users
+/// can make them.
 ///
 /// Alice has two sessions, many dialogs, small groups, contacts, settings, folders and drafts. She
-/// owns the crowd: a group with a long history that everybody has read. Bob is a member of the
-/// crowd and online.
+/// owns the crowd, a group with a long history. All members have read this history. Bob is a member
+/// of the crowd and is online.
 package final class WorstCaseWorld {
     /// The size of the store.
     package struct Size: Sendable {
         package var members: Int
         package var messages: Int
-        /// The number of circles: groups just small enough to get one change row per member.
+        /// The number of circles. A circle is the largest group in which a change updates the row
+        /// of each member.
         package var circles: Int
 
         package static let small = Size(members: 120, messages: 1_200, circles: 220)
@@ -32,23 +34,25 @@ package final class WorstCaseWorld {
     package let tablet: WireClient
     package let bob: WireClient
     package private(set) var users: [UserID] = []
-    /// A group of all users, owned by Alice; above the fan-out threshold.
+    /// A group of all users, which Alice owns. It has more members than the fan-out threshold.
     package private(set) var crowd = ChatID(0)
-    /// The ids of its messages, oldest first.
+    /// The ids of the crowd's messages, the oldest first.
     package private(set) var messages: [MessageID] = []
-    /// Groups just small enough for a change row per member; newest first.
+    /// The circles (see `Size.circles`), the newest first.
     package private(set) var circles: [ChatID] = []
     package var circle: ChatID { circles[0] }
     package private(set) var dialogs: [ChatID] = []
-    /// Polls in the crowd; everybody has voted in the first poll.
+    /// Polls in the crowd. All members have voted in the first poll.
     package private(set) var polls: [PollReference] = []
-    /// A message of a group that all members except Alice and Bob joined later.
+    /// A message in a group. Only Alice and Bob can see it, because the other members joined the
+    /// group later.
     package private(set) var veiled: (chat: ChatID, message: MessageID) = (ChatID(0), MessageID(0))
-    /// A channel of all users, owned by Alice. It has as many posts as a request may name, and each
+    /// A channel of all users, which Alice owns. It has as many posts as a request may name. Each
     /// post has comments.
     package private(set) var channel = ChatID(0)
     package private(set) var posts: [MessageID] = []
-    /// A user in many groups. The `strangers` are in as many groups, but share none with this user.
+    /// A user who is a member of many groups. The `strangers` are also members of many groups, but
+    /// of none of these groups.
     package let wanderer: WireClient
     package private(set) var strangers: [UserID] = []
     /// The largest message of the crowd.
@@ -95,7 +99,7 @@ package final class WorstCaseWorld {
         Array(messages.suffix(Limits.standard.maxIDsPerRequest))
     }
 
-    /// Alice's chats, most expensive first: circles, the crowd, dialogs.
+    /// Alice's chats, the most expensive first: the circles, the crowd, the dialogs.
     package var chats: [ChatID] { circles + [crowd] + dialogs }
 
     /// Runs `body` on the engine and waits until it returns.
@@ -114,10 +118,10 @@ package final class WorstCaseWorld {
         try alice.call(MsgSendRequest(chatID: chat, message: message)).message.id
     }
 
-    /// Returns a message just below the size limit `maxMessageContentBytes`.
+    /// Returns a message whose size is just below `maxMessageContentBytes`.
     package func largest(embedding link: NewLink?) -> NewMessage {
         let limits = Limits.standard
-        // UTF-8 needs at most three bytes per UTF-16 unit.
+        // In UTF-8, a text has at most three bytes for each UTF-16 unit.
         let text = Text.longest(units: limits.maxTextUnits)
         let url = AnyValue(Text("https://a.example/" + String(repeating: "u", count: 2_000)))
         let attributes = AnyValue(NameMap([(Text("url"), url)]))
@@ -133,16 +137,17 @@ package final class WorstCaseWorld {
     /// The cost of a request.
     package struct Measured: Sendable {
         package var store = StoreCost()
-        /// The growth of the used bytes in the pages of the database file.
+        /// The number of bytes by which rows and indexes grew in the database file.
         package var bytesStored = 0
-        /// Push bytes before compression: to Alice's other session, and to one session of a member.
+        /// The sizes of the pushes before compression, in bytes. `toldOwn` counts pushes to Alice's
+        /// other session, `toldMember` counts pushes to one session of a member.
         package var toldOwn = 0
         package var toldMember = 0
         /// The error, if the request was refused.
         package var refusal: String?
     }
 
-    /// Performs a request and measures its costs, without the engine's background work.
+    /// Sends a request and measures its costs. The engine's background work does not count.
     package func measure(_ play: WorstCase) throws -> Measured {
         try waitForClosing(besides: play.client)
         try settle()
@@ -152,7 +157,7 @@ package final class WorstCaseWorld {
         let packet = try play.client.reply(
             to: play.client.send(play.opcode, payload: play.payload)
         )
-        // Waits until the engine is done. The meter counts this empty transaction too.
+        // Wait until the engine has finished. The meter also counts this empty transaction.
         try run { _ in }
         var measured = Measured()
         measured.store = meter.take()
@@ -170,8 +175,8 @@ package final class WorstCaseWorld {
         pushes.reduce(0) { $0 + PacketHeader.size + $1.payload.count }
     }
 
-    /// Waits until the connections of earlier cases are closed. For each, the server stores a
-    /// last-seen time, which must not count as work of the next request.
+    /// Waits until the connections of earlier cases are closed. When a connection closes, the
+    /// server stores a last-seen time. This work must not count as work of the next request.
     private func waitForClosing(besides player: WireClient) throws {
         let staying = [alice, tablet, bob, wanderer]
         let most = staying.count + (staying.contains { $0 === player } ? 0 : 1)
@@ -184,15 +189,15 @@ package final class WorstCaseWorld {
 
     private struct StillConnected: Error {}
 
-    /// Indexes all pending words now. Otherwise the engine would do so during the measurement.
+    /// Indexes all pending words now. Otherwise the engine would index them during the measurement.
     private func settle() throws {
         try run { tx in
             while tx.hasWordsToIndex { try tx.indexWords() }
         }
     }
 
-    /// Returns the bytes of rows and indexes. Free space in their pages does not count, so a page
-    /// split is not growth.
+    /// Returns the size of all rows and indexes in bytes. Free space in pages does not count. The
+    /// size therefore does not grow when a page is only split.
     private func usedBytes() throws -> Int {
         let file = try SQLiteConnection(
             path: "\(server.dataDirectory)/tambour.db",
@@ -256,8 +261,8 @@ package final class WorstCaseWorld {
         return ids
     }
 
-    /// Stores the crowd's messages. Each message replies to the previous one and has Alice's
-    /// reaction.
+    /// Stores the messages of the crowd. Each message is a reply to the previous message and has a
+    /// reaction by Alice.
     private func fillCrowd(by senders: [UserID]) throws {
         let (crowd, me) = (crowd, alice.userID)
         let found = Mutex<[MessageID]>([])
@@ -267,8 +272,8 @@ package final class WorstCaseWorld {
                 guard let chat = try tx.chat(crowd, visibleTo: me) else { return }
                 var ids: [MessageID] = []
                 for index in 0..<count {
-                    // Half of the messages have an attachment, but no attachment is of a kind that
-                    // a media list shows.
+                    // Half of the messages have an attachment. No media list shows attachments of
+                    // this type.
                     let event = index % 2 == 0 ? Packed([Attach(type: .control)]) : nil
                     var content = MessageContent(
                         cid: Int64(1_000_000 + chunk + index),
@@ -289,7 +294,7 @@ package final class WorstCaseWorld {
         try react(to: newest, by: [me], in: crowd)
     }
 
-    /// Lets each user react to each message.
+    /// Stores a reaction of each user to each message.
     package func react(to ids: [MessageID], by users: [UserID], in chat: ChatID) throws {
         let me = alice.userID
         try run { tx in
@@ -337,7 +342,7 @@ package final class WorstCaseWorld {
         }
     }
 
-    /// Creates a channel of all users with posts by Alice, each with a comment by Bob.
+    /// Creates a channel of all users. Alice writes the posts, and each post has a comment by Bob.
     package func commentedChannel(posts count: Int) throws -> (chat: ChatID, posts: [MessageID]) {
         let channel = try alice.channel("Posts", with: [bob], cid: nextCID())
         let (me, members, first) = (alice.userID, users, nextCID())
@@ -435,7 +440,7 @@ package final class WorstCaseWorld {
             min(size.members, Limits.standard.maxIDsPerRequest),
             firstPhone: 79_100_000_000
         )
-        // The number of groups at which a request reaches the limit of compared rows.
+        // With this number of groups, a request reaches the limit of compared rows.
         let count = Limits.standard.maxComparedRows / Limits.standard.maxIDsPerRequest
         try makeGroups(count) { [strangers] tx, index in
             try tx.createGroup(
@@ -449,7 +454,7 @@ package final class WorstCaseWorld {
         }
     }
 
-    /// Creates groups, several per clock tick.
+    /// Creates groups. Several groups are created at the same time of the clock.
     @discardableResult
     package func makeGroups(
         _ count: Int,
@@ -469,7 +474,7 @@ package final class WorstCaseWorld {
     }
 }
 
-/// The wall clock of a world: it advances only on request.
+/// The wall clock of a world. It advances only when a test advances it.
 private final class WorldClock: Sendable {
     private let time = Mutex<Int64>(1_790_000_000_000)
 
@@ -497,6 +502,6 @@ package struct WorstCase {
 }
 
 extension Text {
-    /// Returns a text of `units` UTF-16 units with the maximum number of bytes.
+    /// Returns a text of `units` UTF-16 units that has the maximum number of bytes.
     static func longest(units: Int) -> Text { Text(String(repeating: "語", count: units)) }
 }

@@ -25,7 +25,8 @@ extension WorstCases {
             )
         },
         .chatChanges: { world in
-            // Alice's reactions count as changes of the messages, so the request finds a full page.
+            // Alice's reactions count as changes of the messages. The request therefore finds a
+            // full page of changes.
             let count = Int64(limits.maxHistoryPage)
             return WorstCase(
                 ChatChangesRequest(chatID: world.crowd, since: 1, count: count),
@@ -33,8 +34,8 @@ extension WorstCases {
             )
         },
         .chatMark: { world in
-            // Marks a chat as unread from its first message. The server counts the unread messages
-            // again, and must exclude all removed ones.
+            // Marks a chat as unread from its first message. The server must count the unread
+            // messages again, without the removed messages.
             let (group, messages) = try world.filledGroup(of: world.size.messages)
             let me = world.alice.userID
             try world.run { tx in
@@ -66,7 +67,7 @@ extension WorstCases {
         },
         .chatSubscribe: { WorstCase(ChatSubscribeRequest(chatID: $0.crowd), by: $0.alice) },
         .chatMedia: { world in
-            // Half of the history has attachments, but no attachment of this kind.
+            // Half of the messages have attachments, but none of these attachments is a photo.
             let count = Int64(limits.maxHistoryPage)
             return WorstCase(
                 ChatMediaRequest(chatID: world.crowd, attachTypes: [.photo], backward: count),
@@ -94,7 +95,7 @@ extension WorstCases {
         },
     ]
 
-    /// Prefixes of the words in every message of the crowd.
+    /// A query with a prefix of each word that occurs in all messages of the crowd.
     private static let query = "lo ip do si am co"
 
     // MARK: - Messages
@@ -125,7 +126,8 @@ extension WorstCases {
         .msgTyping: { WorstCase(MsgTypingRequest(chatID: $0.crowd, type: "TEXT"), by: $0.alice) },
         .msgDelete: { world in
             let most = limits.maxIDsPerRequest
-            // Removes one message per block of the word index, if there are enough blocks.
+            // Removes one message in each of many blocks of the word index, if there are enough
+            // blocks.
             let count = max(1_200, min(world.size.messages, most * 16))
             let (group, messages) = try world.filledGroup(of: count)
             let step = max(1, count / most)
@@ -263,15 +265,15 @@ extension WorstCases {
         Text(String(repeating: "r", count: limits.maxReportBytes - 3))
     )
 
-    /// A forward of the largest message; the new message has content of the same size.
+    /// A forward of the largest message. The new message itself also has the largest content.
     static let largestForward: Maker = { world in
         let link = NewLink(type: .forward, messageID: world.large, chatID: world.crowd)
         let message = world.largest(embedding: link)
         return WorstCase(MsgSendRequest(chatID: world.crowd, message: message), by: world.alice)
     }
 
-    /// A reply to a message that most members cannot see. For each of them the server stores a row
-    /// that records this.
+    /// A reply to a message that most members cannot see. For each of these members, the server
+    /// stores a row.
     static let answerAboveFloors: Maker = { world in
         let message = NewMessage(
             cid: world.nextCID(),
@@ -284,7 +286,8 @@ extension WorstCases {
         )
     }
 
-    /// Contact cards of users with whom the sender shares only a group.
+    /// A message with contact cards. The sender knows these users only because they are members of
+    /// the same group.
     static let contactCards: Maker = { world in
         let cards = world.users.prefix(limits.maxAttaches).map {
             NewAttach(type: .contact, contactID: $0)
@@ -296,7 +299,7 @@ extension WorstCases {
         )
     }
 
-    /// The first comment on a post, which creates the rows for comments.
+    /// The first comment on a post. It creates the rows for the comments on this post.
     static let firstComment: Maker = { world in
         let post = try world.send(to: world.channel)
         let message = world.largest(embedding: nil)
@@ -465,13 +468,13 @@ extension WorstCaseWorld {
         return link
     }
 
-    /// Creates a group of all users for cases that destroy it. It has as many messages as one step
-    /// of a purge removes.
+    /// Creates a group of all users for cases that destroy the group. The group has as many
+    /// messages as one step of a purge removes.
     func filledGroup() throws -> ChatID {
         try filledGroup(of: Limits.standard.purgedRowsPerStep).chat
     }
 
-    /// Creates a group of all users with `count` messages, for cases that destroy it.
+    /// Creates a group of all users with `count` messages, for cases that destroy the group.
     func filledGroup(of count: Int) throws -> (chat: ChatID, messages: [MessageID]) {
         let group = try alice.createGroup("Short-lived", with: [bob], cid: nextCID())
         let (me, everybody) = (alice.userID, users)
@@ -503,7 +506,7 @@ extension WorstCaseWorld {
         }
     }
 
-    /// Returns `count` operations; each creates an entity of type `account`.
+    /// Returns `count` operations. Each operation creates an entity of type `account`.
     func operations(_ count: Int) throws -> [ObjectOperation] {
         (0..<count).map { _ in
             ObjectOperation(
@@ -517,7 +520,8 @@ extension WorstCaseWorld {
         }
     }
 
-    /// Returns as many creations as a push may contain; together they fill a frame.
+    /// Returns as many operations as one push request may contain. Each operation creates an
+    /// entity, and together they fill a frame.
     func largestCreations() throws -> [ObjectOperation] {
         let limits = Limits.standard
         let bytes = limits.maxFrameBytes / limits.maxObjectOperations - 256
@@ -531,8 +535,8 @@ extension WorstCaseWorld {
         }
     }
 
-    /// Returns as many deletions as a push may contain. The first deleted entity has as many
-    /// descendants as one step deletes.
+    /// Returns as many deletions as one push request may contain. The first deleted entity has as
+    /// many descendants as one step deletes.
     func deletions() throws -> [ObjectOperation] {
         let limits = Limits.standard
         func push(_ operations: [ObjectOperation]) throws -> [ObjectResult] {

@@ -2,14 +2,14 @@ import TambourMessenger
 package import TambourProtocol
 import TambourStore
 
-/// The most expensive requests of each opcode. A test fails if an opcode has no case.
+/// The most expensive requests for each opcode. A test fails if an opcode has no case.
 package enum WorstCases {
     package typealias Maker = @Sendable (WorstCaseWorld) throws -> WorstCase
 
     static let limits = Limits.standard
 
-    /// Returns the cases of an opcode. There may be several: one form of the request may read the
-    /// most rows, another may store the most bytes.
+    /// Returns the cases of an opcode. An opcode may have several cases: for example, one reads the
+    /// most rows and another stores the most bytes.
     package static func cases(of opcode: Opcode) -> [Maker] {
         (all[opcode].map { [$0] } ?? []) + (others[opcode] ?? [])
     }
@@ -60,8 +60,8 @@ package enum WorstCases {
             )
         },
         .config: { world in
-            // Spreads settings over the maximum number of chats. Their total is just below
-            // `maxSettingsBytes`; the margin is for a few other requests.
+            // Stores settings for the maximum number of chats. The total size of the settings is
+            // just below `maxSettingsBytes`, so that a few other requests can still store settings.
             let chats = world.chats.prefix(limits.maxConfigChats)
             let room = (limits.maxSettingsBytes - 32_768) / chats.count
             let settings = stride(from: 0, to: room - 20, by: limits.maxSettingBytes).map { place in
@@ -89,8 +89,8 @@ package enum WorstCases {
                 )
             }
         ],
-        // Names only strangers, so the server compares the maximum number of rows and returns
-        // nobody.
+        // Names only strangers. The server therefore compares the maximum number of rows and
+        // returns no user.
         .contactInfo: [
             {
                 let ids = $0.filled($0.strangers)
@@ -245,7 +245,7 @@ package enum WorstCases {
             },
             { world in
                 let deletions = try world.deletions()
-                // Later than the expiry of the stored replies to earlier operations.
+                // Advance the clock until the stored replies to earlier operations have expired.
                 world.advance(ms: Int64(limits.objectRepliesDays + 1) * 86_400_000)
                 return WorstCase(ObjPushRequest(clientNow: 1, ops: deletions), by: world.alice)
             },
@@ -474,7 +474,7 @@ package enum WorstCases {
 // MARK: - Steps before a case
 
 extension WorstCaseWorld {
-    /// As many ids as a request may contain; members of the crowd first.
+    /// As many ids as a request may contain: first the members of the crowd, then unknown ids.
     var members: [UserID] { filled(users) }
 
     /// Returns as many ids as a request may contain: first `users`, then unknown ids.
@@ -493,7 +493,7 @@ extension WorstCaseWorld {
         return client
     }
 
-    /// Approves sign-in links until the hourly limit leaves only `rest` more.
+    /// Approves sign-in links until the hourly limit permits only `rest` more approvals.
     func approveLinks(by client: WireClient, leaving rest: Int = 0) throws {
         let stranger = try server.connect()
         for _ in 0..<(Limits.standard.maxQRApprovalsPerHour - rest) {
@@ -502,8 +502,8 @@ extension WorstCaseWorld {
         }
     }
 
-    /// Creates a user who is a contact of `maxContactAudience` users, the most that a new name is
-    /// pushed to.
+    /// Creates a user who is a contact of `maxContactAudience` users. This is the maximum number of
+    /// users who receive a push about a new name.
     func knownToAll(_ name: String) throws -> WireClient {
         let client = try server.signUp(name)
         let (known, owners) = (

@@ -2,8 +2,8 @@ import Glibc
 
 /// A child program, such as an editor that uses the terminal while it runs.
 ///
-/// swift-subprocess does not fit, because it reports only the exit of a program. A program that
-/// uses the terminal may also be suspended, and then this process must be suspended too.
+/// A program that uses the terminal may be suspended, and this process must then be suspended too.
+/// swift-subprocess reports only that a program has exited, so this type does not use it.
 package struct ChildProgram {
     private let processID: pid_t
 
@@ -66,8 +66,8 @@ package struct ChildProgram {
     /// Blocks until the program has exited. When the program is suspended, suspends this process
     /// too.
     ///
-    /// - Returns: The exit status, or 128 plus the number of the signal that ended it; 127 if the
-    ///   program cannot be waited for.
+    /// - Returns: The exit status of the program. If a signal ended the program: 128 plus the
+    ///   signal's number. If `waitpid` fails: 127.
     package func wait() -> Int32 {
         var status: Int32 = 0
         while true {
@@ -75,7 +75,7 @@ package struct ChildProgram {
                 if errno == EINTR { continue }
                 return 127
             }
-            // These bit tests are those of WIFSTOPPED, WTERMSIG and WEXITSTATUS.
+            // These bit operations equal the macros WIFSTOPPED, WTERMSIG and WEXITSTATUS.
             guard status & 0xFF == 0x7F else {
                 return status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
             }

@@ -1,7 +1,8 @@
-/// The output queue of a terminal: control bytes that must not be lost, then the newest frame.
+/// The output queue of a terminal. It contains control bytes, which must not be lost, and the
+/// newest frame.
 ///
-/// A frame is rendered only after all earlier bytes have been written. A slow terminal is therefore
-/// at most one frame behind, and frames in between are skipped. The renderer always knows the
+/// A frame is rendered only after all earlier bytes have been written. If the terminal is slow,
+/// older frames are skipped, and it shows at most one outdated frame. The renderer always knows the
 /// contents of the terminal. The queue holds at most one rendered frame and `maxControlBytes`
 /// control bytes.
 package struct FrameQueue: Sendable {
@@ -12,7 +13,7 @@ package struct FrameQueue: Sendable {
     private var waiting: Surface?
     private var newest: Surface?
 
-    /// The number of frames replaced by newer ones before they were rendered.
+    /// The number of frames that were never rendered, because a newer frame replaced them.
     private(set) var skippedFrames = 0
     private(set) var renderedFrames = 0
     /// The number of bytes written so far.
@@ -46,7 +47,7 @@ package struct FrameQueue: Sendable {
         return true
     }
 
-    /// Discards the known contents of the terminal. The next frame is painted in full.
+    /// Forgets what the terminal shows. The next frame is therefore painted in full.
     mutating func forget() { renderer.forget() }
 
     /// Paints the newest frame in full, because other output has changed the terminal.
@@ -64,10 +65,10 @@ package struct FrameQueue: Sendable {
         renderer.forget()
     }
 
-    /// Passes bytes to `write` until it accepts none or the queue is empty. `write` returns the
-    /// number of bytes written.
+    /// Passes bytes to `write` until `write` accepts none or the queue is empty. `write` returns
+    /// the number of bytes written.
     ///
-    /// - Returns: Whether all bytes were written, including those of a waiting frame.
+    /// - Returns: Whether all bytes were written, including the bytes of a waiting frame.
     mutating func drain(_ write: (UnsafeRawBufferPointer) -> Int) -> Bool {
         while true {
             if sent == bytes.count {

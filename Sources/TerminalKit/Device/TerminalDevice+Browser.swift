@@ -7,16 +7,16 @@ extension TerminalDevice {
         "browsh", "elinks", "links", "links2", "lynx", "w3m", "www-browser",
     ]
 
-    /// Opens an address in the user's browser: `BROWSER`, or else the browser that `xdg-open`
-    /// starts.
+    /// Opens an address in the user's browser. Starts the browser that the variable `BROWSER`
+    /// names; without the variable, starts `xdg-open`.
     ///
     /// - Parameters:
     ///   - address: Must have a scheme and be safe to pass to a program as an argument.
-    ///   - completion: Called on the queue with whether a program was started. A graphical browser
-    ///     that `BROWSER` names counts as started, even if it does not exist.
+    ///   - completion: Called on the queue. The argument is true if a program was started. A
+    ///     graphical browser that `BROWSER` names counts as started, even if it does not exist.
     package func browse(_ address: String, completion: @escaping @Sendable (Bool) -> Void) {
-        // `BROWSER` may be a list, whose first entry is used. `%s` stands for the address, which is
-        // always passed as the last argument.
+        // If `BROWSER` is a list, its first entry is used. `%s` in the entry stands for the
+        // address, which is always passed as the last argument.
         let browser = options.environment["BROWSER"]?.split(separator: ":").first.map(String.init)
         guard let browser, !browser.isEmpty else {
             return completion(launch(["xdg-open", address]))

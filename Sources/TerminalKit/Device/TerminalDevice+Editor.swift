@@ -1,13 +1,13 @@
 import Glibc
 
 extension TerminalDevice {
-    /// Opens a text in the user's editor: `VISUAL`, `EDITOR` or else vi.
+    /// Opens a text in the user's editor: the program that `VISUAL` or `EDITOR` names, or else vi.
     ///
-    /// The text is in a temporary file that only its owner can read.
+    /// The editor opens a temporary file that contains the text. Only the file's owner can read it.
     /// - Parameters:
     ///   - maxBytes: The maximum number of bytes to read back. A longer text counts as unreadable.
-    ///   - completion: Called on the queue with the new text without final line breaks; nil if the
-    ///     editor failed or left no readable text.
+    ///   - completion: Called on the queue with the edited text, from which final line breaks are
+    ///     removed. The argument is nil if the editor failed or left no readable text.
     package func edit(
         _ text: String,
         maxBytes: Int = 1 << 20,
@@ -18,7 +18,7 @@ extension TerminalDevice {
         let editor =
             [options.environment["VISUAL"], options.environment["EDITOR"]].lazy
             .compactMap { $0 }.first { !$0.isEmpty } ?? "vi"
-        // The variable may contain arguments, and a shell splits them. The path is passed
+        // `VISUAL` and `EDITOR` may contain arguments, and a shell splits them. The path is passed
         // separately, so the shell does not parse it.
         run(["sh", "-c", "exec \(editor) \"$1\"", "sh", path]) { result in
             let edited = EditedFile.read(path, maxBytes: maxBytes)

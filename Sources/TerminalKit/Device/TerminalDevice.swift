@@ -5,24 +5,27 @@ import Glibc
 ///
 /// Between `start` and `stop`, the line is raw and the alternate screen is shown. Output never
 /// blocks on a slow terminal; frames are skipped instead (`FrameQueue`). Only calls that give up
-/// the terminal wait until it has accepted the last bytes, for at most a second without progress.
-/// The terminal's settings are restored in `stop`, before the process is suspended, and while
-/// another program runs. `TerminalRescue` restores them when the process ends unexpectedly.
+/// the terminal block until it has accepted the last bytes. They stop waiting when the terminal
+/// accepts no byte for a second. The terminal's settings are restored in `stop`, before the process
+/// is suspended, and while another program runs. `TerminalRescue` restores them when the process
+/// ends unexpectedly.
 ///
-/// `@unchecked Sendable`: all mutable state is used on `queue` only; the methods that start, stop,
-/// show or send check this.
+/// `@unchecked Sendable`: all mutable state is used on `queue` only. The methods that start, stop,
+/// show or send check that they run on `queue`.
 package final class TerminalDevice: @unchecked Sendable {
     package struct Options: Sendable {
         package var renderer = Renderer.Options()
         package var hasMouse = false
-        /// The time after ESC in which the rest of a sequence may arrive. After it, ESC counts as a
-        /// key.
+        /// The time to wait after ESC for the rest of a sequence. If the rest does not arrive in
+        /// this time, ESC counts as a key.
         var escapeTimeout = DispatchTimeInterval.milliseconds(40)
-        /// The additional time in which a late rest of the sequence is still recognised.
+        /// The additional time to wait for a late rest. If it arrives in this time, it does not
+        /// count as text.
         var lateTimeout = DispatchTimeInterval.seconds(1)
-        /// Whether control-C is an ordinary key; otherwise it raises SIGINT.
+        /// Whether control-C is an ordinary key. If false, control-C raises SIGINT.
         var interruptIsKey = true
-        /// The environment of child programs. It also names the editor and the browser.
+        /// The environment variables for child programs. Some of them name the editor and the
+        /// browser.
         package var environment: [String: String] = [:]
 
         package init() {}
@@ -33,8 +36,8 @@ package final class TerminalDevice: @unchecked Sendable {
         package var input: ([InputEvent]) -> Void = { _ in }
         /// The terminal has been resized. The owner should then show a surface of the new size.
         package var resize: (Size) -> Void = { _ in }
-        /// The program should end. SIGINT is reported at once, SIGTERM and SIGHUP after the
-        /// terminal is restored.
+        /// A signal asks the program to end. SIGINT is reported at once, SIGTERM and SIGHUP after
+        /// the terminal is restored.
         package var signal: (Int32) -> Void = { _ in }
         /// Reading or writing failed, because the terminal no longer exists.
         package var closed: () -> Void = {}
@@ -127,7 +130,8 @@ package final class TerminalDevice: @unchecked Sendable {
     /// The size of the terminal in columns and rows.
     package var size: Size { input.size }
 
-    /// The number of frames replaced by newer ones while the terminal was slow.
+    /// The number of frames that were never shown, because the terminal was slow and a newer frame
+    /// replaced them.
     var skippedFrames: Int { frames.skippedFrames }
     /// The number of bytes written so far.
     var writtenBytes: Int { frames.totalBytes }
@@ -185,7 +189,7 @@ package final class TerminalDevice: @unchecked Sendable {
         phase = .stopped
         let isCutOff = frames.isCutOff
         frames.discard()
-        // CAN ends a sequence that the terminal has received only partly.
+        // The control character CAN ends a sequence that the terminal has received only partly.
         writeOut((isCutOff ? [0x18] : []) + modes.leave)
         TerminalRescue.disarm()
         input.restore()
@@ -208,8 +212,8 @@ package final class TerminalDevice: @unchecked Sendable {
         standard.__sigaction_handler.sa_handler = SIG_IGN
         var ours = sigaction()
         sigaction(SIGTSTP, &standard, &ours)
-        // Stops the rest of the job first. Otherwise a wrapper that keeps running would make the
-        // shell wait.
+        // Stops the other processes of the job first. Otherwise the shell would wait for a wrapper
+        // program that keeps running.
         kill(0, SIGTSTP)
         standard.__sigaction_handler.sa_handler = SIG_DFL
         sigaction(SIGTSTP, &standard, nil)
@@ -218,7 +222,8 @@ package final class TerminalDevice: @unchecked Sendable {
         sigemptyset(&stopSignal)
         sigaddset(&stopSignal, SIGTSTP)
         pthread_sigmask(SIG_UNBLOCK, &stopSignal, &mask)
-        // Returns when the process is continued, or at once if no process can continue it.
+        // `raise` returns when another process continues this one, or at once if no process can do
+        // so.
         raise(SIGTSTP)
         pthread_sigmask(SIG_SETMASK, &mask, nil)
         sigaction(SIGTSTP, &ours, nil)
@@ -242,8 +247,8 @@ package final class TerminalDevice: @unchecked Sendable {
 
     /// Copies text to the clipboard of the machine that displays the terminal.
     ///
-    /// - Returns: Whether the text was sent; false if it is too long, or if the device is not
-    ///   started or has too many bytes queued. No terminal reports whether it accepted the text.
+    /// - Returns: Whether the text was sent. False if the text is too long, the device is not
+    ///   started, or too many bytes are queued. No terminal reports whether it accepted the text.
     package func copy(_ text: String) -> Bool { send(TerminalMessage.copy(text)) }
 
     package func notify(_ kind: TerminalMessage.Notification, title: String, body: String) {
@@ -291,8 +296,8 @@ package final class TerminalDevice: @unchecked Sendable {
         if isWaiting { writer?.resume() } else { writer?.suspend() }
     }
 
-    /// Writes bytes that the terminal needs before it is restored. Gives up when the terminal
-    /// accepts no byte for a second.
+    /// Writes the last bytes before the terminal is restored. Gives up when the terminal accepts no
+    /// byte for a second.
     private func writeOut(_ bytes: [UInt8]) {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -366,7 +371,8 @@ package final class TerminalDevice: @unchecked Sendable {
         let patience = parser.isLate ? options.lateTimeout : options.escapeTimeout
         queue.asyncAfter(deadline: .now() + patience) { [weak self] in
             guard let self, generation == keyGeneration, phase == .active else { return }
-            // Bytes that arrived while the queue was busy do not count as late.
+            // If the queue was busy, bytes may have arrived in time without being read. They do not
+            // count as late.
             if input.hasBytes { return inputIsReady() }
             deliver(parser.flush())
             waitForRestOfKey()
@@ -383,7 +389,7 @@ package final class TerminalDevice: @unchecked Sendable {
             frames.forget()
             handlers.resize(size)
         case SIGTSTP: suspend()
-        // The shell has used the terminal in the meantime.
+        // While this process was stopped, the shell has used the terminal.
         case SIGCONT: if phase == .active { resume() }
         case SIGINT: if phase == .active { handlers.signal(number) }
         default:
@@ -398,8 +404,8 @@ package final class TerminalDevice: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - arguments: The program's name first.
-    ///   - completion: Called on the queue with the exit status, after the terminal is taken back;
-    ///     or with the reason why the program did not start.
+    ///   - completion: Called on the queue with the exit status, after the terminal is taken back.
+    ///     If the program did not start, called with the reason.
     package func run(
         _ arguments: [String],
         completion: @escaping @Sendable (Result<Int32, TerminalError>) -> Void

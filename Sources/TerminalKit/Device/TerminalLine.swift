@@ -19,8 +19,8 @@ package struct TerminalLine {
 
     var originalSettings: termios { original }
 
-    /// Turns off echo, line mode, translation and blocking reads. Also turns off signal keys; of
-    /// these, only the quit key if `keepsSignals` is set.
+    /// Turns off echo, line mode, translation and blocking reads. Also turns off all signal keys;
+    /// if `keepsSignals` is set, turns off only the quit key.
     func makeRaw(keepsSignals: Bool) throws(TerminalError) {
         var raw = original
         cfmakeraw(&raw)
@@ -32,7 +32,7 @@ package struct TerminalLine {
         _ = fcntl(descriptor, F_SETFL, originalFlags | O_NONBLOCK)
     }
 
-    /// Restores the original settings. Unread input is discarded.
+    /// Discards unread input and restores the original settings.
     func restore() {
         tcflush(descriptor, TCIFLUSH)
         try? apply(original)
@@ -54,8 +54,8 @@ package struct TerminalLine {
         return Size(columns: Int(window.ws_col), rows: Int(window.ws_row))
     }
 
-    /// Applies settings. A background process stops here until it is in the foreground again. Does
-    /// not wait for pending output, because a stopped terminal would never accept it.
+    /// Applies settings. Does not wait for pending output, because a stopped terminal would never
+    /// accept it. A process in the background stops here until it is in the foreground again.
     private func apply(_ settings: termios) throws(TerminalError) {
         var settings = settings
         while tcsetattr(descriptor, TCSANOW, &settings) != 0 {

@@ -1,4 +1,5 @@
-/// Sequences to a terminal that are not part of the screen's contents.
+/// Control sequences that do not change the contents of the screen: notifications and clipboard
+/// texts.
 package enum TerminalMessage {
     /// The way to notify a user who is looking elsewhere.
     package enum Notification: Sendable {
@@ -10,10 +11,12 @@ package enum TerminalMessage {
         case osc777
     }
 
-    /// The longest text in bytes: terminals accept about 100,000 bytes of base64.
+    /// The maximum length of a copied text in bytes. Terminals accept about 100,000 bytes of
+    /// base64.
     static let maxClipboardBytes = 74_994
 
-    /// Returns the sequence that copies text to the clipboard (OSC 52); nil if it is too long.
+    /// Returns the sequence that copies text to the clipboard (OSC 52); nil if the text is too
+    /// long.
     package static func copy(_ text: String) -> [UInt8]? {
         let bytes = Array(text.utf8)
         guard bytes.count <= maxClipboardBytes else { return nil }

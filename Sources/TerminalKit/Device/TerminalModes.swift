@@ -10,7 +10,8 @@ package struct TerminalModes: Sendable {
             ("\u{1B}[?1049h", "\u{1B}[?1049l"),
             // Turns wrapping off, because a terminal may draw a glyph wider than expected.
             ("\u{1B}[?7l", "\u{1B}[?7h"),
-            // Lines arrive in visual order, so terminals with BDSM must not reorder them.
+            // Turns off bidirectional mode (BDSM): this program writes lines in visual order, and
+            // the terminal must not reorder them.
             ("\u{1B}[8l", "\u{1B}[8h"),
             ("\u{1B}[?2004h", "\u{1B}[?2004l"),
             ("\u{1B}[?1004h", "\u{1B}[?1004l"),
@@ -23,8 +24,8 @@ package struct TerminalModes: Sendable {
 
     package var enter: [UInt8] { Array(pairs.map(\.set).joined().utf8) }
 
-    /// Ends a synchronised frame, a style and a hyperlink that may still be open, shows the cursor,
-    /// and then resets the modes.
+    /// The sequence that resets the modes. Before that, it ends a synchronised frame, a style and a
+    /// hyperlink that may still be open, and shows the cursor.
     package var leave: [UInt8] {
         let open = "\u{1B}[?2026l\u{1B}[m\u{1B}]8;;\u{1B}\\\u{1B}[?25h"
         return Array((open + pairs.reversed().map(\.reset).joined()).utf8)

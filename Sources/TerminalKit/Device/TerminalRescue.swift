@@ -12,15 +12,15 @@ package enum TerminalRescue {
 
     private static let signals = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP]
 
-    // `nonisolated(unsafe)`: `previous` is written once, in `install`. `prepared` is nil or points
-    // to a complete entry at any time; a handler clears it, so that only the first one restores the
-    // terminal.
+    // `nonisolated(unsafe)`: `previous` is written once, in `install`. At any time, `prepared` is
+    // nil or points to a complete entry. The first handler that runs clears `prepared`, and later
+    // handlers then do nothing.
     private nonisolated(unsafe) static var prepared: UnsafeMutablePointer<Prepared>?
     private nonisolated(unsafe) static var previous: UnsafeMutablePointer<sigaction>?
 
     /// - Parameters:
     ///   - settings: The settings to restore.
-    ///   - bytes: The bytes to write before that.
+    ///   - bytes: The bytes to write before the settings are restored.
     static func arm(descriptor: Int32, settings: termios, bytes: [UInt8]) {
         disarm()
         if previous == nil { install() }
@@ -64,7 +64,8 @@ package enum TerminalRescue {
         tcsetattr(entry.pointee.descriptor, TCSANOW, &entry.pointee.settings)
     }
 
-    /// Restores the previous handler. The repeated fault then runs that handler.
+    /// Restores the previous handler of the signal. The signal then occurs again and runs the
+    /// previous handler.
     private static func passOn(_ number: Int32) {
         guard let previous, let index = signals.firstIndex(of: number) else { return }
         sigaction(number, previous.advanced(by: index), nil)

@@ -1,8 +1,8 @@
 /// The shortest way to move the cursor (ECMA-48: CUP, CHA, CUF, CUB, CUU, CUD and control codes).
 package enum CursorMove {
     /// - Parameters:
-    ///   - from: The position of the cursor, counted from zero; nil where unknown.
-    ///   - to: Another cell.
+    ///   - from: The position of the cursor, counted from zero; nil if unknown.
+    ///   - to: The target cell, which is not the cell of the cursor.
     static func shortest(
         from: (row: Int?, column: Int?),
         to: (row: Int, column: Int)
@@ -41,14 +41,14 @@ package enum CursorMove {
         }
     }
 
-    /// Returns a numeric argument. One is the default and is omitted.
+    /// Returns a number as a parameter of a sequence; empty for one, which is the default.
     private static func argument(_ value: Int) -> String { value == 1 ? "" : String(value) }
 }
 
 /// SGR (ECMA-48 8.3.117, colours according to ISO 8613-6, in xterm's notation).
 package enum SelectGraphicRendition {
-    /// Returns the shorter of two sequences: one that changes only the differences, or one that
-    /// resets the style and sets everything.
+    /// Returns the shorter of two sequences. One changes only the attributes that differ; the other
+    /// resets the style and sets all attributes.
     ///
     /// - Parameters:
     ///   - old: The current style; nil if unknown.

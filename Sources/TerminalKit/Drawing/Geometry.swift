@@ -64,7 +64,7 @@ package struct Rect: Hashable, Sendable {
         Rect(column: column + 1, row: row + 1, columns: columns - 2, rows: rows - 2)
     }
 
-    /// Cuts the upper `count` rows off and returns them.
+    /// Removes the upper `count` rows from this rectangle and returns them.
     package mutating func takeTop(_ count: Int) -> Rect {
         let taken = Rect(column: column, row: row, columns: columns, rows: min(count, rows))
         self = Rect(
@@ -76,14 +76,14 @@ package struct Rect: Hashable, Sendable {
         return taken
     }
 
-    /// Cuts the lower `count` rows off and returns them.
+    /// Removes the lower `count` rows from this rectangle and returns them.
     package mutating func takeBottom(_ count: Int) -> Rect {
         let count = min(max(0, count), rows)
         rows -= count
         return Rect(column: column, row: endRow, columns: columns, rows: count)
     }
 
-    /// Cuts the leftmost `count` columns off and returns them.
+    /// Removes the leftmost `count` columns from this rectangle and returns them.
     package mutating func takeLeft(_ count: Int) -> Rect {
         let taken = Rect(column: column, row: row, columns: min(count, columns), rows: rows)
         self = Rect(
@@ -95,7 +95,7 @@ package struct Rect: Hashable, Sendable {
         return taken
     }
 
-    /// Cuts the rightmost `count` columns off and returns them.
+    /// Removes the rightmost `count` columns from this rectangle and returns them.
     package mutating func takeRight(_ count: Int) -> Rect {
         let count = min(max(0, count), columns)
         columns -= count

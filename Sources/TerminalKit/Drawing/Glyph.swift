@@ -2,12 +2,12 @@
 ///
 /// Text of other users must not control the terminal. A control character becomes its picture
 /// (`␛`). Direction controls and other invisible format characters are removed. Unknown scalars
-/// become `�`. A combining mark without a base gets a dotted circle, and thus does not combine with
-/// its neighbour. `text` never contains a control character.
+/// become `�`. A combining mark without a base letter gets a dotted circle as its base. It then
+/// does not combine with the text before it. `text` never contains a control character.
 package struct Glyph: Hashable, Sendable {
     /// One grapheme cluster; meaningless when `width` is zero.
     package let text: Character
-    /// Columns; zero for an invisible cluster.
+    /// The number of columns; zero for an invisible cluster.
     package let width: Int
     /// Whether terminals disagree on the width, as they do for emoji sequences, flags and spacing
     /// marks.
@@ -30,7 +30,8 @@ package struct Glyph: Hashable, Sendable {
         self.isDoubtful = isDoubtful
     }
 
-    /// The columns in a terminal that measures each scalar separately; at least `width`.
+    /// The number of columns in a terminal that adds up the widths of the scalars. Never less than
+    /// `width`.
     var widestWidth: Int {
         guard isDoubtful else { return width }
         return max(width, text.unicodeScalars.reduce(0) { $0 + max(0, Width.ofScalar($1)) })
@@ -41,8 +42,8 @@ package struct Glyph: Hashable, Sendable {
     private static let nothing = Glyph(text: " ", width: 0, isDoubtful: false)
     private static let unknown = Glyph(text: "\u{FFFD}", width: 1, isDoubtful: false)
 
-    /// The maximum number of scalars kept. Emoji sequences have at most ten, but a cluster may have
-    /// thousands of combining marks.
+    /// The maximum number of scalars that a glyph keeps. Emoji sequences have at most ten, but a
+    /// cluster may have thousands of combining marks.
     private static let maxScalars = 16
 
     private static func measured(_ cluster: Character) -> Glyph {
@@ -118,8 +119,8 @@ package struct Glyph: Hashable, Sendable {
         )
     }
 
-    /// Returns whether scalar number `count` turns the cluster into an emoji of two columns,
-    /// regardless of the widths of its scalars.
+    /// Returns whether `scalar`, which is number `count` in its cluster, turns the cluster into an
+    /// emoji of two columns. The widths of the scalars do not matter then.
     private static func makesEmoji(
         _ scalar: Unicode.Scalar,
         at count: Int,
@@ -133,8 +134,9 @@ package struct Glyph: Hashable, Sendable {
         }
     }
 
-    /// Returns whether a scalar is invisible: a format or default-ignorable character without
-    /// width, or one that is both. Hangul fillers have a width and stay.
+    /// Returns whether a scalar is invisible. Format characters and default-ignorable characters
+    /// are invisible if they have no width. Characters that are both are always invisible. Hangul
+    /// fillers have a width and stay.
     private static func isInvisible(
         _ properties: Unicode.Scalar.Properties,
         _ category: Unicode.GeneralCategory,
@@ -145,7 +147,7 @@ package struct Glyph: Hashable, Sendable {
     }
 
     /// Returns the columns of a scalar that is missing in libc's tables but known to the standard
-    /// library; nil if it is unknown to both.
+    /// library; nil if both do not know the scalar.
     private static func width(
         ofUnknownToLibc properties: Unicode.Scalar.Properties
     ) -> Int? {
@@ -158,8 +160,8 @@ package struct Glyph: Hashable, Sendable {
 }
 
 extension Unicode.Scalar {
-    /// Whether the scalar is in a block of letters and punctuation that contains no combining or
-    /// invisible characters and no emoji.
+    /// Whether the scalar is in a block that contains only letters and punctuation: no combining
+    /// characters, invisible characters or emoji.
     fileprivate var isPlainLetter: Bool {
         switch value {
         case 0xA1..<0xA9, 0xAA..<0xAD, 0xAF..<0x300, 0x370..<0x483, 0x48A..<0x530: true
@@ -173,12 +175,12 @@ extension Unicode.Scalar {
 
     fileprivate var isIdeograph: Bool { (0x2_0000..<0x3_FFFE).contains(value) }
 
-    /// Whether the scalar joins the preceding cluster. Of scalars with columns, spacing marks and
-    /// skin tones do.
+    /// Whether the scalar joins the preceding cluster. Examples of such scalars with a width are
+    /// spacing marks and skin tones.
     fileprivate var clingsToPredecessor: Bool { ("a" + String(self)).dropFirst().isEmpty }
 
-    /// Whether a terminal that forms clusters may join this scalar with the next output: joiners,
-    /// viramas, prepended signs, halves of flags, and conjoining jamo.
+    /// Whether a terminal that forms clusters may join the following output to this scalar. Such
+    /// scalars are joiners, viramas, prepended signs, halves of flags, and conjoining jamo.
     fileprivate var clingsToFollower: Bool {
         switch value {
         case 0x200D, 0x1F1E6...0x1F1FF, 0x1100...0x11FF, 0xA960...0xA97C, 0xD7B0...0xD7FB: true

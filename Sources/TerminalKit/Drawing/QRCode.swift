@@ -2,8 +2,9 @@ import CQRencode
 
 /// A QR code (ISO/IEC 18004) as text. Cameras read it from the screen of a terminal.
 package struct QRCode: Sendable {
-    /// The lines of the drawing, top to bottom. Two rows of modules share a line, and the blocks
-    /// are the light modules: draw them light on dark.
+    /// The lines of the drawing, top to bottom. Each line shows two rows of modules. The block
+    /// characters are the light modules, so the caller must draw the lines in a light colour on a
+    /// dark one.
     package let lines: [String]
 
     /// The number of columns of every line.
@@ -16,7 +17,8 @@ package struct QRCode: Sendable {
     /// need only two, and four would not fit a terminal of 24 rows.
     private static let margin = 2
 
-    /// The longest text, in bytes. Its code fits a terminal of 80 columns and 24 rows.
+    /// The maximum length of the text in bytes. The code of such a text fits a terminal of 80
+    /// columns and 24 rows.
     private static let maxBytes = 106
 
     /// - Returns: nil if the text is empty or has more than 106 bytes in UTF-8, or if memory runs

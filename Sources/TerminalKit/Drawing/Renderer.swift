@@ -2,16 +2,17 @@
 ///
 /// The renderer stores the last frame and writes only the difference: cursor moves, runs of text,
 /// SGR where the style changes, erasing to the end of the line, scrolled regions, hyperlinks (OSC
-/// 8). A frame of more than one run is wrapped in synchronised output (mode 2026), and therefore
-/// appears at once.
+/// 8). A frame of more than one run is wrapped in synchronised output (mode 2026). The terminal
+/// therefore shows all its runs at the same moment.
 ///
-/// The bytes of every rendered frame must reach the terminal, in order. A frame is skipped by not
-/// rendering it. The terminal must not wrap lines automatically (`TerminalModes` turns this off).
+/// The bytes of every rendered frame must reach the terminal, in order. To skip a frame, the caller
+/// does not render it. The terminal must not wrap lines automatically (`TerminalModes` turns this
+/// off).
 package struct Renderer: Sendable {
     package struct Options: Sendable {
         package var depth = ColorDepth.trueColor
-        /// Whether to write hyperlinks. Most terminals without OSC 8 ignore them, but a few old
-        /// ones print the sequences.
+        /// Whether to write hyperlinks. Most terminals without OSC 8 ignore hyperlinks, but a few
+        /// old ones print the sequences.
         var hyperlinks = true
         var synchronizedOutput = true
         /// Whether the terminal supports ASCII only. Other characters then become question marks.
@@ -22,14 +23,15 @@ package struct Renderer: Sendable {
     private var shown: Surface?
     private var bytes: [UInt8] = []
 
-    // The known state of the terminal; nil where unknown.
+    // The state of the terminal; nil for a part that is unknown.
     private var row: Int?
     private var column: Int?
     private var isCursorVisible: Bool?
     private var pen: Style?
     /// The style of `pen` before its colours are reduced to the terminal's depth.
     private var fullPen: Style?
-    /// The current link of the surface being drawn; none between frames.
+    /// The link that is currently open, as an id of the surface that is being drawn; none between
+    /// frames.
     private var penLink = Surface.LinkID.none
 
     /// The number of cursor moves in this frame; a scroll or a clear counts as two.
@@ -37,7 +39,7 @@ package struct Renderer: Sendable {
 
     package init(options: Options = Options()) { self.options = options }
 
-    /// Discards the known contents of the terminal. The next frame repaints everything.
+    /// Forgets what the terminal shows. The next frame therefore repaints everything.
     mutating func forget() {
         shown = nil
         row = nil
@@ -72,8 +74,8 @@ package struct Renderer: Sendable {
         return framed(drawnCount: drawn)
     }
 
-    /// Returns the surface that the terminal shows. If that is unknown or has another size, clears
-    /// the terminal and returns a blank surface.
+    /// Returns the surface that the terminal shows. If this surface is unknown or has another size
+    /// than the new one, clears the terminal and returns a blank surface.
     private mutating func beginFrame(for surface: Surface) -> Surface {
         if let shown, shown.size == surface.size { return shown }
         forget()
@@ -111,7 +113,8 @@ package struct Renderer: Sendable {
 
     /// Returns, for each row, the columns in which the surfaces differ.
     private func changes(of new: Surface, over old: Surface) -> [ChangedColumns] {
-        // For each link, the index of its address in the old surface; -1 if the address is new.
+        // For each link of the new surface, the index of its address in the old surface; -1 if the
+        // old surface does not contain the address.
         let oldLinks = new.links.map { address in old.index(ofLink: address) ?? -1 }
         let columns = new.size.columns
         var changes = Array(repeating: ChangedColumns(), count: new.size.rows)
@@ -154,8 +157,8 @@ package struct Renderer: Sendable {
         }
     }
 
-    /// Returns the column from which erasing to the end of the line is correct and shorter than
-    /// writing spaces; the number of columns if there is no such column.
+    /// Returns the column from which the renderer should erase to the end of the line instead of
+    /// writing spaces. If erasing is not correct or not shorter, returns the number of columns.
     ///
     /// Erasing is used for the standard background only, because some terminals do not erase with
     /// the background colour.
@@ -185,8 +188,8 @@ package struct Renderer: Sendable {
                 contentsOf: repeatElement(UInt8(ascii: "?"), count: Int(cell.width))
             )
         } else if cell.isDoubtful {
-            // Blanks the columns first. A terminal that draws the glyph narrower than measured
-            // would keep old text in the other columns.
+            // Blanks the columns first. A terminal may draw the glyph narrower than measured, and
+            // would then keep old text in the remaining columns.
             bytes.append(contentsOf: repeatElement(UInt8(ascii: " "), count: Int(cell.width)))
             self.column = nil
             move(toRow: row ?? 0, column: column)
@@ -201,7 +204,8 @@ package struct Renderer: Sendable {
         self.column = next < surface.size.columns ? next : nil
     }
 
-    /// Returns whether a blank needs no change of the pen, because its foreground is invisible.
+    /// Returns whether a blank cell can be written with the current pen, because its foreground
+    /// colour is invisible.
     private func penSuitsBlank(_ cell: Surface.Cell) -> Bool {
         guard let pen, pen.attributes.isDisjoint(with: .visibleOnSpace) else { return false }
         return pen.background == cell.style.reduced(to: options.depth).background
@@ -211,7 +215,7 @@ package struct Renderer: Sendable {
         guard options.hyperlinks, link != penLink else { return }
         penLink = link
         let address = surface.links[Int(link.index)]
-        // A common id joins the parts of a wrapped link.
+        // The parts of a wrapped link have the same id, so the terminal treats them as one link.
         let parameters = address.isEmpty ? "" : "id=\(Self.linkName(address))"
         write("\u{1B}]8;\(parameters);\(address)\u{1B}\\")
     }
@@ -245,8 +249,9 @@ package struct Renderer: Sendable {
         }
     }
 
-    /// Moves the cursor to a cell. Crosses a gap of up to three cells by writing them again, if
-    /// they are ASCII in the current style, because this takes no more bytes.
+    /// Moves the cursor to a cell. If the cell is at most three columns to the right, writes the
+    /// cells between again, because this takes no more bytes than a cursor move. The cells must be
+    /// ASCII in the current style.
     private mutating func approach(row: Int, column: Int, in surface: Surface) {
         if row == self.row, let here = self.column, here < column, column - here <= 3 {
             let start = row * surface.size.columns
@@ -308,7 +313,7 @@ extension Surface.Cell {
         isBlankIgnoringColor && style.background == .standard
     }
 
-    /// Returns whether both cells look the same, without regard to their links.
+    /// Returns whether both cells look the same. Ignores their links.
     func looksLike(_ other: Surface.Cell) -> Bool {
         guard text == other.text, width == other.width else { return false }
         return style == other.style

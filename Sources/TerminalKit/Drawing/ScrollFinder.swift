@@ -1,4 +1,4 @@
-/// Finds a scroll of rows that avoids rewriting most of them.
+/// Finds rows that can be scrolled, so that most of them need not be written again.
 package struct ScrollFinder {
     package struct Scroll: Equatable {
         /// The rows that move. They move in their full width, because few terminals support left
@@ -17,7 +17,8 @@ package struct ScrollFinder {
         self.new = new
     }
 
-    /// Returns the scroll by the likeliest shift; nil if it does not save enough cells.
+    /// Returns a scroll of the changed rows by the likeliest shift; nil if this scroll does not
+    /// save enough cells.
     ///
     /// - Parameter changed: For each row, the range of columns that changed.
     func best(changed: [ClosedRange<Int>?]) -> Scroll? {
@@ -32,8 +33,8 @@ package struct ScrollFinder {
         return after + Self.worthwhileCells < before ? Scroll(rows: rows, count: count) : nil
     }
 
-    /// The number of cells that a scroll must save. A scroll costs about fifteen bytes, and moving
-    /// rows distract the reader.
+    /// The number of cells that a scroll must save. A scroll costs about fifteen bytes, and rows
+    /// that move distract the user.
     private static let worthwhileCells = 40
 
     /// Returns the smallest rectangle around all changes.
@@ -67,7 +68,7 @@ package struct ScrollFinder {
 
     /// Returns a hash of the text of each row of `area`; nil for blank rows.
     ///
-    /// A collision costs bytes, but the result stays correct.
+    /// If two texts have the same hash, the output may be longer, but it stays correct.
     private func fingerprints(of surface: Surface, in area: Rect) -> [UInt64?] {
         surface.cells.withUnsafeBufferPointer { cells in
             (area.row..<area.endRow).map { row in
@@ -84,7 +85,8 @@ package struct ScrollFinder {
         }
     }
 
-    /// Returns the number of cells in a new row that differ from an old row, or from a blank row.
+    /// Returns the number of cells in a new row that differ from the old row `oldRow`; from a blank
+    /// row if `oldRow` is nil.
     private func changedCells(ofRow row: Int, over oldRow: Int?) -> Int {
         let columns = new.size.columns
         return new.cells.withUnsafeBufferPointer { newCells in

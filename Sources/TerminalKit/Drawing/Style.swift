@@ -1,4 +1,4 @@
-/// The look of a cell without its text.
+/// The colours and attributes of a cell.
 package struct Style: Hashable, Sendable {
     package enum Color: Hashable, Sendable {
         /// The terminal's default colour.
@@ -42,8 +42,8 @@ package struct Style: Hashable, Sendable {
         self.attributes = attributes
     }
 
-    /// Returns this style overlaid with `other`: colours set in `other` win, and its attributes are
-    /// added.
+    /// Returns this style overlaid with `other`. The colours that `other` sets replace the colours
+    /// of this style, and the attributes of `other` are added.
     func overlaid(with other: Style) -> Style {
         Style(
             other.foreground == .standard ? foreground : other.foreground,
@@ -117,8 +117,8 @@ extension Style.Color {
         return best.index
     }
 
-    /// Returns red, green and blue of an entry of xterm's palette: sixteen named colours, a colour
-    /// cube with six steps per component, then greys.
+    /// Returns the red, green and blue components of an entry of xterm's palette. The palette
+    /// contains sixteen named colours, then a colour cube with six steps per component, then greys.
     private static func components(of index: UInt8) -> (Int, Int, Int) {
         switch Int(index) {
         case let named where named < 16: sixteen[named]

@@ -1,7 +1,7 @@
 /// A grid of cells to draw on: the contents of one frame.
 ///
-/// Every cell holds safe text (`Glyph`). A wide character is either complete or absent: if a part
-/// of it is covered or clipped, the rest becomes blank.
+/// Every cell holds safe text (`Glyph`). A wide character is either complete or absent. If a part
+/// of it is covered or clipped, its other part becomes blank.
 package struct Surface: Sendable {
     /// A hyperlink of this surface; `link(to:)` returns it.
     package struct LinkID: Hashable, Sendable {
@@ -11,8 +11,8 @@ package struct Surface: Sendable {
     }
 
     package struct Cell: Hashable, Sendable {
-        /// Columns of the glyph that begins here; zero in a cell that is covered by the glyph to
-        /// its left.
+        /// The number of columns of the glyph that begins here; zero in a cell that the glyph to
+        /// the left covers.
         fileprivate(set) var width: UInt8 = 1
         fileprivate(set) var isDoubtful = false
         fileprivate(set) var link = LinkID.none
@@ -26,10 +26,11 @@ package struct Surface: Sendable {
     package let size: Size
     /// The cells, row by row.
     private(set) var cells: [Cell]
-    /// The position of the terminal's cursor; nil hides it.
+    /// The position of the terminal's cursor; nil hides the cursor.
     package var cursor: Position?
 
-    /// Addresses by the index of `LinkID`. The first entry stands for no link.
+    /// The addresses. The index of a `LinkID` is an index into this array. The first entry stands
+    /// for no link.
     package private(set) var links = [""]
     private var linkIndices = ["": 0]
 
@@ -55,8 +56,8 @@ package struct Surface: Sendable {
 
     /// Draws `text` in one row, from `position` to the right, within `clip`.
     ///
-    /// - Returns: The column after the text, whether or not its beginning is clipped. If the text
-    ///   reaches the right end of the clip, the column at which drawing stopped.
+    /// - Returns: The column after the text, even if the clip hides the beginning of the text. If
+    ///   the text reaches the right end of the clip: the column at which drawing stopped.
     @discardableResult
     package mutating func draw(
         _ text: some StringProtocol,
@@ -130,11 +131,11 @@ package struct Surface: Sendable {
         }
     }
 
-    /// Returns a hyperlink for `draw`; `.none` if the address does not meet the conditions below,
-    /// or the surface has too many links.
+    /// Returns a hyperlink for `draw`. Returns `.none` if the address does not meet the conditions
+    /// below, or if the surface has too many links.
     ///
     /// - Parameter address: Must have one of `schemes` and at most 2,083 bytes, which is VTE's
-    ///   limit. Characters other than printable ASCII are percent-encoded.
+    ///   limit. This function percent-encodes all characters other than printable ASCII.
     package mutating func link(
         to address: String,
         schemes: Set<String> = ["http", "https", "mailto"]
@@ -195,8 +196,8 @@ package struct Surface: Sendable {
         }
     }
 
-    /// Ensures that a glyph begins at `index`. A glyph that extends across this border becomes
-    /// blank.
+    /// Ensures that no glyph extends across the left edge of the cell at `index`. Such a glyph
+    /// becomes blank.
     private mutating func separate(_ index: Int, rowEnd: Int) {
         guard index < rowEnd, cells[index].width == 0 else { return }
         var lead = index
@@ -212,7 +213,8 @@ package struct Surface: Sendable {
 
     // MARK: Scrolling
 
-    /// Moves the rows of `rows` up by `count`, or down if negative. Vacated rows become blank.
+    /// Moves the rows of `rows` up by `count`, or down if `count` is negative. Rows that receive no
+    /// other row become blank.
     package mutating func scroll(rows: Range<Int>, by count: Int) {
         let old = cells
         for row in rows {

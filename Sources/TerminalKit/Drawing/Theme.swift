@@ -57,7 +57,7 @@ package struct Theme: Sendable {
 
     package static let all = [dark, light, sixteen, mono, none]
 
-    /// Returns the theme with that name, or else a theme that suits the terminal.
+    /// Returns the theme with this name. If there is none, returns a theme that suits the terminal.
     package static func choose(named name: String?, depth: ColorDepth) -> Theme {
         if let theme = all.first(where: { $0.name == name }) { return theme }
         return switch depth {
@@ -113,7 +113,8 @@ package struct Theme: Sendable {
         people: [26, 28, 130, 90, 30, 160, 64, 55].map { Style(.palette($0), .bold) }
     )
 
-    /// Uses only the terminal's own colours. Legible on dark and light backgrounds.
+    /// Uses only the terminal's own colours, and is therefore legible on dark and light
+    /// backgrounds.
     package static let sixteen = Theme(
         name: "sixteen",
         styles: [

@@ -16,7 +16,8 @@ package enum Width {
     /// "…".
     package static func shortened(_ text: some StringProtocol, to columns: Int) -> String {
         var used = 0
-        // The numbers of clusters that fit so far, and that would leave a column for the ellipsis.
+        // `seen` counts the clusters that fit so far. `keptBeforeEllipsis` counts the clusters that
+        // leave a column for the ellipsis.
         var seen = 0
         var keptBeforeEllipsis = 0
         for cluster in text {
@@ -31,7 +32,8 @@ package enum Width {
         return String(text)
     }
 
-    /// Returns libc's width of a scalar: 0, 1 or 2 columns; -1 for controls and unknown scalars.
+    /// Returns libc's width of a scalar: 0, 1 or 2 columns; -1 for control characters and unknown
+    /// scalars.
     static func ofScalar(_ scalar: Unicode.Scalar) -> Int {
         _ = knowsUnicode
         return Int(wcwidth(wchar_t(bitPattern: scalar.value)))

@@ -11,7 +11,8 @@ package enum InputEvent: Hashable, Sendable {
 
 package struct KeyPress: Hashable, Sendable {
     package enum Key: Hashable, Sendable {
-        /// One scalar, but no control character. With control or alt, the character on the key cap.
+        /// One scalar that is not a control character. If control or alt is held, the character on
+        /// the key cap.
         case character(Unicode.Scalar)
         case enter
         case tab
@@ -67,7 +68,7 @@ package struct MouseEvent: Hashable, Sendable {
     }
 
     package var action: Action
-    /// 0 left, 1 middle, 2 right; meaningless for wheel events.
+    /// The button: 0 is left, 1 is middle, 2 is right. Has no meaning for wheel events.
     var button: Int
     package var position: Position
     package var modifiers: KeyPress.Modifiers = []

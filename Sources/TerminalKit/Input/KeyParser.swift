@@ -2,28 +2,31 @@
 ///
 /// Supports UTF-8; control characters; CSI and SS3 sequences of xterm, rxvt and the Linux console
 /// with xterm's modifiers; `CSI u` and xterm's `modifyOtherKeys`; bracketed paste (mode 2004);
-/// focus (1004); SGR mouse (1006). Ignores answers to queries, broken UTF-8 and unknown sequences.
+/// focus (1004); SGR mouse (1006). Ignores the terminal's answers to queries, invalid UTF-8 and
+/// unknown sequences.
 ///
-/// ESC is both a key and the beginning of most sequences. While `isWaiting`, the caller should call
-/// `flush` when no byte has arrived for some tens of milliseconds. A lone ESC, `ESC [` or `ESC O`
-/// then counts as typed keys.
+/// ESC is both a key and the beginning of most sequences. While `isWaiting` is true, the caller
+/// should call `flush` when no byte has arrived for some tens of milliseconds. A lone ESC, `ESC [`
+/// or `ESC O` then counts as typed keys.
 ///
-/// On slow lines, the rest of a sequence may arrive later, and the rest must not count as text.
-/// `flush` therefore keeps all other unfinished sequences, and a late rest continues the flushed
-/// one. After `ESC [` and `ESC O`, any next bytes are the rest. After a lone ESC, bytes are the
-/// rest only if at least two arrive together and begin with `[` or `O`, because a single byte may
-/// be a typed key. While `isLate`, another `flush` after about a second ends the wait for the rest.
+/// On slow lines, the rest of a sequence may arrive after `flush`, and it must not count as text.
+/// The parser therefore remembers that it has flushed a sequence, and a late rest continues this
+/// sequence. After `ESC [` and `ESC O`, any next bytes are the rest. After a lone ESC, bytes are
+/// the rest only if at least two arrive together and begin with `[` or `O`, because a single byte
+/// may be a typed key. While `isLate` is true, the caller should call `flush` again after about a
+/// second, to end the wait for the rest.
 package struct KeyParser: Sendable {
     private enum State: Sendable {
         case ground
-        /// Collecting the bytes of a scalar.
+        /// The bytes of a scalar are being collected.
         case utf8(collected: [UInt8], length: Int)
         case escape
         /// After ESC O.
         case ss3([UInt8])
         /// After ESC [.
         case csi([UInt8])
-        /// OSC, DCS, SOS, PM or APC: a reply from the terminal. `introducer` is its second byte.
+        /// OSC, DCS, SOS, PM or APC: a reply from the terminal. `introducer` is the second byte of
+        /// the reply, after ESC.
         case string(introducer: UInt8, isEmpty: Bool, sawEscape: Bool)
         case paste
     }
@@ -93,9 +96,9 @@ package struct KeyParser: Sendable {
         return takeEvents()
     }
 
-    /// Returns whether bytes after a flushed ESC continue its sequence. Users cannot type two bytes
-    /// at once, but some keyboards send whole words. A letter after `O` therefore counts only if it
-    /// is the last byte.
+    /// Returns whether the bytes that arrive after a flushed ESC are the rest of a sequence that
+    /// ESC began. Users cannot type two bytes at once, but some keyboards send whole words. A
+    /// letter after `O` therefore counts only if it is the last byte.
     private static func isRestOfSequence(_ bytes: [UInt8]) -> Bool {
         guard let first = bytes.first, bytes.count > 1 else { return false }
         let rest = bytes.dropFirst().drop { (0x20..<0x40).contains($0) }
@@ -108,7 +111,8 @@ package struct KeyParser: Sendable {
         }
     }
 
-    /// Ends a paste whose end marker is missing, with the bytes received so far.
+    /// Ends a paste whose end marker has not arrived. The paste then consists of the bytes received
+    /// so far.
     mutating func endPaste() -> [InputEvent] {
         if isPasting { finishPaste(dropping: 0) }
         return takeEvents()
@@ -177,7 +181,8 @@ package struct KeyParser: Sendable {
             state = .utf8(collected: bytes, length: length)
             return
         }
-        // Overlong forms and surrogates do not decode. C1 controls are not keys.
+        // The standard library refuses overlong forms and surrogates. C1 control characters are not
+        // keys.
         let scalars = String(validating: bytes, as: UTF8.self)?.unicodeScalars
         if let scalar = scalars?.first, scalar.properties.generalCategory != .control {
             emit(.character(scalar))
@@ -194,8 +199,8 @@ package struct KeyParser: Sendable {
             UInt8(ascii: "_"):
             state = .string(introducer: byte, isEmpty: true, sawEscape: false)
         case 0x1B:
-            // A second ESC means alt together with a key that sends a sequence. Each further ESC is
-            // a key.
+            // Two ESC mean that alt is held while a key sends a sequence. Each further ESC is a key
+            // of its own.
             if isAlt { events.append(.key(KeyPress(.escape))) }
             isAlt = true
         default:
@@ -240,7 +245,8 @@ package struct KeyParser: Sendable {
         state = next(parameters.count < Self.maxSequenceBytes ? parameters + [byte] : parameters)
     }
 
-    /// Drops a sequence that the byte cannot continue, then handles the byte.
+    /// Drops the current sequence, which `byte` cannot continue, and then handles `byte` as the
+    /// beginning of new input.
     private mutating func abandon(before byte: UInt8) {
         reset()
         take(byte)
@@ -279,7 +285,8 @@ package struct KeyParser: Sendable {
             finishMouse(final, Self.numbers(Array(parameters.dropFirst())))
             return
         }
-        // Private markers and intermediate bytes belong to replies of the terminal.
+        // A key sends only digits, colons and semicolons. Other bytes are private markers and
+        // intermediate bytes, which occur only in replies of the terminal.
         let isPlain = parameters.allSatisfy { byte in
             (UInt8(ascii: "0")...UInt8(ascii: ";")).contains(byte)
         }
@@ -291,7 +298,7 @@ package struct KeyParser: Sendable {
         case UInt8(ascii: "I") where parameters.isEmpty: finish(with: .focusGained)
         case UInt8(ascii: "O") where parameters.isEmpty: finish(with: .focusLost)
         case UInt8(ascii: "Z") where isPlain: emit(.tab, .shift)
-        // With a first number other than 1, this is a cursor position report.
+        // If the first number is not 1, this sequence is a cursor position report.
         case UInt8(ascii: "R") where numbers.first ?? 1 != 1: reset()
         case UInt8(ascii: "a")...UInt8(ascii: "d") where parameters.isEmpty:
             emit(Self.arrows[Int(final - UInt8(ascii: "a"))], .shift)
@@ -322,7 +329,7 @@ package struct KeyParser: Sendable {
         }
     }
 
-    /// Reports a key given by its code point.
+    /// Reports the key that has this code point.
     private mutating func finishCode(_ code: Int?, _ modifiers: KeyPress.Modifiers) {
         switch code {
         case 9: emit(.tab, modifiers)
@@ -451,7 +458,7 @@ package struct KeyParser: Sendable {
         if byte == UInt8(ascii: "~"), pasted.suffix(Self.pasteEnd.count) == Self.pasteEnd[...] {
             finishPaste(dropping: Self.pasteEnd.count)
         } else if pasted.count >= maxPasteBytes + 2 * Self.pasteEnd.count {
-            // The last bytes may be the beginning of the end marker.
+            // Keeps the last bytes, because they may be the beginning of the end marker.
             let excess = maxPasteBytes..<pasted.count - Self.pasteEnd.count
             pasted.removeSubrange(excess)
         }

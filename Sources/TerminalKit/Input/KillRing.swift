@@ -1,4 +1,5 @@
-/// Cut texts for yanking: first the newest entry, then cyclically older ones.
+/// The cut texts that can be yanked: first the newest one, then older ones in turn, then the newest
+/// again.
 package struct KillRing: Sendable {
     private static let capacity = 32
 
@@ -14,7 +15,7 @@ package struct KillRing: Sendable {
         position = entries.count - 1
     }
 
-    /// Adds to the newest entry, for a kill that directly follows another.
+    /// Adds a text to the newest entry, because its kill directly follows another kill.
     mutating func extend(with text: String, atFront: Bool) {
         guard let last = entries.popLast() else { return add(text) }
         entries.append(atFront ? text + last : last + text)

@@ -1,21 +1,21 @@
 /// A text of one or more lines, edited with readline keys.
 ///
-/// Positions count grapheme clusters. The cursor is therefore never within a cluster. An insertion
-/// that exceeds the limit is refused as a whole. The text contains no control characters except
-/// line breaks and tabs.
+/// Positions count grapheme clusters. The cursor is therefore never within a cluster. If an
+/// inserted text would exceed the limit, the editor refuses the whole insertion. The text contains
+/// no control characters except line breaks and tabs.
 package struct LineEditor: Sendable {
     package enum Outcome: Equatable, Sendable {
         /// The key has no meaning here; the caller may handle it.
         case ignored
         /// The editor handled the key, even if nothing changed.
         case handled
-        /// The insertion does not fit, and nothing has changed.
+        /// The inserted text does not fit, and the editor has not changed.
         case limitReached
         /// Enter: the text moved from the editor to the history.
         case submitted(String)
     }
 
-    /// An unfinished text, to be stored and shown again.
+    /// An unfinished text that the program stores and shows again later.
     package struct Draft: Hashable, Sendable {
         package var text: String
         /// In grapheme clusters.
@@ -34,7 +34,8 @@ package struct LineEditor: Sendable {
         package var text: String
         /// In grapheme clusters. The range ends at the cursor.
         package var range: Range<Int>
-        /// Whether only white space precedes the token, as it must before a command.
+        /// Whether nothing except white space precedes the token. Only such a token can be a
+        /// command.
         package var isFirst: Bool
 
         package init(text: String, range: Range<Int>, isFirst: Bool) {
@@ -55,7 +56,7 @@ package struct LineEditor: Sendable {
 
     /// The maximum length of the text in UTF-16 code units, as in the protocol.
     package let limit: Int
-    /// The drawn width in columns, which determines how the cursor moves up and down.
+    /// The width in columns at which lines wrap. It determines how the cursor moves up and down.
     package var width = 80
 
     package private(set) var clusters: [Character] = []
@@ -67,7 +68,8 @@ package struct LineEditor: Sendable {
     private var goalColumn = 0
 
     private var history: [String] = []
-    /// The shown entry of the history; `history.count` stands for the user's own text.
+    /// The index of the history entry that is shown; `history.count` if the user's own text is
+    /// shown.
     private var historyIndex = 0
     private var interrupted = Draft.empty
 
@@ -75,8 +77,8 @@ package struct LineEditor: Sendable {
     private static let maxUndoCharacters = 4_000_000
     private static let maxHistory = 500
 
-    /// The default limit: more than any user writes, but short enough to lay out at every
-    /// keystroke.
+    /// The default limit. No user writes a longer text, and a text of this length can still be laid
+    /// out at every keystroke.
     package static let longest = 64 * 4_000
 
     package init(limit: Int = LineEditor.longest) { self.limit = limit }
@@ -108,7 +110,7 @@ package struct LineEditor: Sendable {
         return replace(0..<clusters.count, with: text)
     }
 
-    /// Inserts a pasted text. Its line breaks stay, and no line is submitted.
+    /// Inserts a pasted text with its line breaks. Does not submit any line.
     package mutating func paste(_ text: String) -> Outcome {
         saveForUndo()
         lastAction = .other
@@ -146,7 +148,7 @@ package struct LineEditor: Sendable {
 
     // MARK: Display
 
-    /// Returns the text wrapped to `width`, with room for the cursor in every line.
+    /// Returns the text wrapped to `width`. Every line leaves a column for the cursor.
     package func layout(spans: [TextSpan] = []) -> TextLayout {
         TextLayout(
             text,
@@ -155,7 +157,8 @@ package struct LineEditor: Sendable {
         )
     }
 
-    /// Returns the lines of the layout to show in `height` rows, including the cursor's line.
+    /// Returns the range of lines to show if only `height` rows are available. The range includes
+    /// the line of the cursor.
     package static func visibleRows(of layout: TextLayout, cursorRow: Int, height: Int) -> Range<
         Int
     > {
@@ -291,7 +294,7 @@ package struct LineEditor: Sendable {
         moveVertically(by: 1) ? .handled : showHistory(historyIndex + 1)
     }
 
-    /// Moves to another drawn line, in the column where the vertical movement began.
+    /// Moves the cursor to another drawn line, to the column in which the vertical movement began.
     private mutating func moveVertically(by rows: Int) -> Bool {
         let layout = layout()
         let here = layout.position(of: cursor)
@@ -327,7 +330,7 @@ package struct LineEditor: Sendable {
         let safe = SafeText.multiline(text)
         let kept = clusters[..<range.lowerBound]
         let rest = clusters[range.upperBound...]
-        // A text above the limit can still be made shorter.
+        // A text that already exceeds the limit may still be made shorter.
         let isInsertion = !safe.isEmpty
         let room = limit - Self.units(of: kept) - Self.units(of: rest)
         if isInsertion, safe.utf16.count > room { return false }

@@ -9,7 +9,7 @@ package enum BidiClass: UInt8, Sendable {
     case arabicNumber
     case commonSeparator
     case nonspacingMark
-    /// Invisible characters and all explicit formatting characters, which this program removes.
+    /// Invisible characters, and all explicit formatting characters. This program removes both.
     case boundaryNeutral
     case paragraphSeparator
     case segmentSeparator
@@ -28,7 +28,8 @@ package enum BidiClass: UInt8, Sendable {
         self == .leftToRight || self == .rightToLeft || self == .arabicLetter
     }
 
-    /// NI of UAX #9: whether the class takes its direction from its surroundings.
+    /// Whether characters of this class take their direction from their surroundings ("NI" in UAX
+    /// #9).
     var isNeutral: Bool {
         switch self {
         case .paragraphSeparator, .segmentSeparator, .whiteSpace, .otherNeutral: true
@@ -36,7 +37,8 @@ package enum BidiClass: UInt8, Sendable {
         }
     }
 
-    /// Whether text with this class may need reordering. Other text is drawn in stored order.
+    /// Whether a text that contains this class may need reordering. A text without such classes is
+    /// drawn in its stored order.
     var needsReordering: Bool {
         self == .rightToLeft || self == .arabicLetter || self == .arabicNumber
     }
@@ -60,8 +62,9 @@ package enum BidiClass: UInt8, Sendable {
         return BidiClass(rawValue: UInt8(runs[low - 1] & 0xF)) ?? .leftToRight
     }
 
-    /// Runs of one class: first scalar << 4 | class. From the Unicode Character Database; marks
-    /// (categories Mn and Me) are omitted, and unassigned scalars have the class of their block.
+    /// The first scalar of each run of scalars with the same class, encoded as first scalar << 4 |
+    /// class. Taken from the Unicode Character Database. Marks (categories Mn and Me) are omitted.
+    /// Unassigned scalars have the class of their block.
     private static let runs: [UInt32] = [
         0x9, 0x9B, 0xAA, 0xBB, 0xCC, 0xDA, 0xE9, 0x1CA, 0x1FB, 0x20C, 0x21D, 0x235, 0x26D, 0x2B4,
         0x2C7, 0x2D4, 0x2E7, 0x303, 0x3A7, 0x3BD, 0x410, 0x5BD, 0x610, 0x7BD, 0x7F9, 0x85A, 0x869,

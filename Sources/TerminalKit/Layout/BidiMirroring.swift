@@ -1,5 +1,5 @@
-/// The characters that are mirrored in right-to-left text (rule L4 of UAX #9), and the brackets
-/// among them (rule BD14).
+/// The characters that are mirrored in right-to-left text (rule L4 of UAX #9). Some of them are
+/// brackets (rule BD14).
 package enum BidiMirroring {
     package enum Bracket: Equatable {
         /// An opening bracket, with its closing bracket.
@@ -17,7 +17,8 @@ package enum BidiMirroring {
         return text.count == 1 ? Character(text) : character
     }
 
-    /// Returns the kind of bracket. Canonically equivalent brackets are treated as equal.
+    /// Returns the kind of a bracket; nil if the scalar is not a bracket. Canonically equivalent
+    /// brackets are treated as equal.
     static func bracket(_ scalar: Unicode.Scalar) -> Bracket? {
         switch scalar {
         case "\u{2329}": .opening("\u{3009}")

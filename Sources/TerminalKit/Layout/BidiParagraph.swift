@@ -1,18 +1,18 @@
 /// The direction of a paragraph and of each of its clusters, by the implicit rules of UAX #9.
 ///
-/// Explicit embeddings, overrides and isolates are not supported. Their controls count as invisible
-/// characters, because a message must not reorder the text around it.
+/// Explicit embeddings, overrides and isolates are not supported, because a message must not
+/// reorder the text around it. The control characters for them count as invisible.
 package struct BidiParagraph: Sendable {
     package enum Direction: Sendable {
-        /// The direction of the first strong character (rules P2 and P3); left to right without a
-        /// strong character.
+        /// The direction of the first strong character (rules P2 and P3); left to right if there is
+        /// no strong character.
         case automatic
         case leftToRight
         case rightToLeft
     }
 
     let isRightToLeft: Bool
-    /// The embedding level of each cluster; odd levels run from right to left.
+    /// The embedding level of each cluster. Clusters with an odd level run from right to left.
     let levels: [UInt8]
 
     private let classes: [BidiClass]

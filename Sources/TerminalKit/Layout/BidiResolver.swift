@@ -1,4 +1,4 @@
-/// Rules W1 to W7, N0 to N2, I1 and I2 of UAX #9 for one paragraph. The paragraph is a single level
+/// Applies rules W1 to W7, N0 to N2, I1 and I2 of UAX #9 to one paragraph, which is a single level
 /// run.
 package struct BidiResolver {
     private let baseLevel: UInt8
@@ -117,7 +117,8 @@ package struct BidiResolver {
 
     // MARK: Brackets
 
-    /// Returns the direction of a class for its neutral neighbours. Numbers count as right to left.
+    /// Returns the direction that a character of this class gives to its neutral neighbours.
+    /// Numbers count as right to left.
     private func direction(of resolved: BidiClass) -> BidiClass? {
         switch resolved {
         case .leftToRight: .leftToRight
@@ -142,7 +143,7 @@ package struct BidiResolver {
         }
     }
 
-    /// Sets the class of a bracket and of the marks on it.
+    /// Sets the class of a bracket and of the combining marks after it.
     private mutating func setBracket(_ index: Int, to resolved: BidiClass) {
         classes[index] = resolved
         var mark = index + 1
@@ -160,7 +161,7 @@ package struct BidiResolver {
             guard let scalar = clusters[visible[index]].unicodeScalars.first else { continue }
             switch BidiMirroring.bracket(scalar) {
             case .opening(let closing):
-                // At this depth, rule BD16 gives up and returns no pairs.
+                // If brackets are nested more deeply, rule BD16 finds no pairs at all.
                 guard stack.count < 63 else { return [] }
                 stack.append((closing, index))
             case .closing(let canonical):

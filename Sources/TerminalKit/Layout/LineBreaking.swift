@@ -29,7 +29,8 @@ package enum LineBreaking {
         }
     }
 
-    /// Returns whether lines may break on both sides of the cluster: ideographs, syllables, emoji.
+    /// Returns whether a line may break before and after the cluster, as at ideographs, syllables
+    /// and emoji.
     private static func isIdeographic(_ cluster: Character) -> Bool {
         guard let first = cluster.unicodeScalars.first else { return false }
         switch first.value {

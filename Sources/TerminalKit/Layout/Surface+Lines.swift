@@ -2,14 +2,15 @@ extension Surface {
     /// Draws one line in visual order (`BidiParagraph`). The text is shortened with "…" before
     /// reordering.
     ///
-    /// A right-to-left line also begins at the left of `rect`, so that the text beside it stays in
-    /// place.
+    /// Even a right-to-left line is aligned to the left edge of `rect`. The text beside the line
+    /// therefore stays in place.
     /// - Parameters:
-    ///   - parts: The parts, from left to right. Each is a separate paragraph, so a Hebrew name
-    ///     does not reorder the words around it.
+    ///   - parts: The parts, from left to right. Each part is a separate paragraph, so a Hebrew
+    ///     name in one part does not reorder the words in the others.
     ///   - rect: Only its first row is used.
     ///   - direction: The direction of every part.
-    ///   - style: Returns the style of a cluster, given its index in the joined parts.
+    ///   - style: Returns the style of a cluster. The argument is the cluster's index in the joined
+    ///     parts.
     /// - Returns: The column after the line.
     @discardableResult
     package mutating func drawLine(

@@ -1,19 +1,21 @@
 /// A text wrapped to a width: its lines, and the mapping between text and cells in both directions.
 ///
-/// Lines break at white space, after hyphens and between ideographs. A word longer than a line
-/// breaks between any clusters. White space beyond the width is not drawn. A paragraph whose first
-/// strong character runs from right to left is aligned to the right. Within a line, runs are in
-/// visual order (`BidiParagraph`), and brackets are mirrored where needed.
+/// Lines break at white space, after hyphens and between ideographs. A word that is longer than a
+/// line may break between any two clusters. White space beyond the width is not drawn. A paragraph
+/// whose first strong character runs from right to left is aligned to the right. Within a line,
+/// runs are in visual order (`BidiParagraph`), and brackets are mirrored where needed.
 ///
-/// Positions in the text count grapheme clusters. The cursor is *on* the cluster that follows it in
-/// the text. At the end of a line, it is on the next free cell in the paragraph's direction.
+/// Positions in the text count grapheme clusters. The cursor is drawn on the cluster that follows
+/// it in the text. At the end of a line, it is drawn on the next free cell in the paragraph's
+/// direction.
 package struct TextLayout: Sendable {
     package struct Options: Sendable {
-        /// Columns, at least one.
+        /// The width in columns, at least one.
         package var width: Int
-        /// Columns before the first line; in a right-to-left paragraph, at its right end.
+        /// The number of free columns before the first line. In a right-to-left paragraph, they are
+        /// at the right end of the line.
         var firstIndent = 0
-        /// Columns before every other line.
+        /// The number of free columns before every other line.
         package var indent = 0
         /// The number of the first link; nil if links are not numbered.
         package var firstLinkNumber: Int?
@@ -53,11 +55,11 @@ package struct TextLayout: Sendable {
     package struct Line: Sendable {
         /// The glyphs from left to right, without gaps.
         let glyphs: [Placed]
-        /// The clusters of the text in this line, including hanging space but excluding the line
-        /// break.
+        /// The clusters of the text in this line. Includes white space beyond the width, but not
+        /// the line break.
         package let range: Range<Int>
         let isRightToLeft: Bool
-        /// The cursor column after the last cluster.
+        /// The column of the cursor when it is after the last cluster.
         package let endColumn: Int
         /// Whether the next line continues the same paragraph.
         let isContinued: Bool
@@ -92,8 +94,8 @@ package struct TextLayout: Sendable {
 
     // MARK: Cursor
 
-    /// Returns the cell of the cursor before cluster number `offset`, in columns and lines of the
-    /// layout.
+    /// Returns the cell in which the cursor is drawn when it is before cluster number `offset`. The
+    /// row is the index of a line of the layout.
     package func position(of offset: Int) -> Position {
         let offset = min(max(0, offset), count)
         let row = lines.lastIndex { $0.range.lowerBound <= offset } ?? 0
@@ -104,13 +106,14 @@ package struct TextLayout: Sendable {
         return Position(column: next?.column ?? line.endColumn, row: row)
     }
 
-    /// Returns the cluster at a cell. Beside the text, returns the beginning or the end of the
-    /// line.
+    /// Returns the index of the cluster at a cell. For a cell beside the text, returns the
+    /// beginning or the end of the line.
     package func offset(at position: Position) -> Int {
         let line = lines[min(max(0, position.row), lines.count - 1)]
         let before = line.glyphs.prefix { $0.column <= position.column }
         if let hit = before.last, position.column < hit.column + hit.glyph.width {
-            // A glyph added by the layout represents the cluster to which it was added.
+            // A glyph that the layout has added, such as a link number, stands for the cluster
+            // before it.
             return before.last { $0.offset != nil }?.offset ?? line.range.lowerBound
         }
         let isLeft = before.isEmpty && !line.glyphs.isEmpty
@@ -121,7 +124,8 @@ package struct TextLayout: Sendable {
 
     // MARK: Drawing
 
-    /// Draws the lines, or only `rows` of them, from top to bottom, clipped to `clip`.
+    /// Draws the lines from top to bottom, clipped to `clip`. If `rows` is not nil, draws only the
+    /// lines with these indices.
     package func draw(
         on surface: inout Surface,
         at position: Position,

@@ -15,13 +15,12 @@ package struct TextLayoutBuilder {
     }
 
     private let options: TextLayout.Options
-    /// Sorted by start.
+    /// The spans, sorted by start.
     private let spans: [TextSpan]
     private var nextSpan = 0
     private var open: [(span: TextSpan, link: Int?)] = []
-    /// `traits`, `link` and `nextEnd` are the traits of the open spans, the link that was opened
-    /// last, and the next end of a span. They change when a span opens or closes, not for every
-    /// cluster.
+    /// `traits` are the traits of all open spans, `link` is the link that was opened last, and
+    /// `nextEnd` is the next end of an open span. They change only when a span opens or closes.
     private var traits = TextTraits()
     private var link: Int?
     private var nextEnd = Int.max
@@ -34,8 +33,9 @@ package struct TextLayoutBuilder {
     package private(set) var lines: [TextLayout.Line] = []
     package private(set) var links: [TextLayout.Link] = []
     package private(set) var count = 0
-    /// The number of items and spans visited. The sender chooses the text, so this number must stay
-    /// small: linear in the clusters, plus the number of open spans for each span start or end.
+    /// The number of items and spans visited so far. The sender chooses the text, so this number
+    /// must stay small. It is linear in the number of clusters, plus the number of open spans at
+    /// each start or end of a span.
     package private(set) var steps = 0
 
     package init(spans: [TextSpan], options: TextLayout.Options) {
@@ -165,7 +165,7 @@ package struct TextLayoutBuilder {
     /// The columns available for the text of the next line.
     private var available: Int { max(1, options.width - indent - (options.hasCursor ? 1 : 0)) }
 
-    /// Returns the end of the line that begins with item `start`: the latest end that fits.
+    /// Returns the latest possible end of the line that begins with item `start`.
     private mutating func lineEnd(from start: Int) -> Int {
         let available = available
         var used = 0
@@ -253,8 +253,8 @@ package struct TextLayoutBuilder {
 extension Character {
     /// The first scalars of a cluster, which suffice for layout.
     ///
-    /// When a cluster is compared or hashed, the standard library sorts its marks, in time
-    /// quadratic in their number. A message can have thousands of marks on one letter.
+    /// When a cluster is compared or hashed, the standard library sorts its marks. The time is
+    /// quadratic in the number of marks. A message can have thousands of marks on one letter.
     package var head: Character {
         let most = 16
         guard utf8.count > 4 * most else { return self }

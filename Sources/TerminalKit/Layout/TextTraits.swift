@@ -18,9 +18,10 @@ package struct TextTraits: OptionSet, Hashable, Sendable {
     package static let match = TextTraits(rawValue: 1 << 9)
 }
 
-/// Traits of a range of a text. Ranges may overlap. Parts outside of the text are ignored.
+/// The traits of a range of a text. Ranges may overlap. The part of a range that is outside the
+/// text is ignored.
 package struct TextSpan: Hashable, Sendable {
-    /// UTF-16 code units from the beginning of the text, as in the protocol.
+    /// The range in UTF-16 code units from the beginning of the text, as in the protocol.
     package var range: Range<Int>
     var traits: TextTraits
     /// The target of a link.

@@ -1,4 +1,5 @@
-/// A text folded for searching: without case, accents and variant forms of letters.
+/// A text folded for searching: differences of case, accents and variant forms of letters are
+/// removed.
 package struct FoldedText: Hashable, Sendable {
     package let text: String
     /// The folded text.
@@ -45,8 +46,8 @@ package struct FoldedText: Hashable, Sendable {
         }
     }
 
-    /// Returns the base letters of a letter with diacritics or of a ligature; the scalar itself if
-    /// it has none.
+    /// Returns the base letters of a letter with diacritics or of a ligature. Returns any other
+    /// scalar itself.
     private static func base(of scalar: Unicode.Scalar) -> [Unicode.Scalar] {
         if let known = letters[scalar] { return Array(known.unicodeScalars) }
         switch scalar.value {

@@ -1,13 +1,16 @@
-/// A match of a query with a name in the quick switcher: its score and the matching characters.
+/// A match of a query with a name in the quick switcher: the score of the match, and the matching
+/// characters of the name.
 ///
 /// The characters of each word of the query must appear in the name in the same order. Case and
-/// accents do not matter. Hits at the start of the name, at word starts and next to each other
-/// score higher; gaps lower the score a little. The result is the best of all possible matches. It
-/// depends only on the two texts.
+/// accents do not matter. Characters that match at the start of the name, at the start of a word or
+/// next to each other score higher; gaps lower the score a little. The result is the best of all
+/// possible matches. It depends only on the query and the name.
 package struct FuzzyMatch: Hashable, Sendable {
-    /// Comparable between names for the same query. A greater score is better.
+    /// The score. Scores of different names for the same query can be compared. A greater score is
+    /// better.
     let score: Int
-    /// The matching clusters of the name, in ascending ranges that do not touch.
+    /// The ranges of the matching clusters in the name. They are in ascending order and do not
+    /// touch.
     package let ranges: [Range<Int>]
 
     /// - Returns: nil if the name does not match. An empty query matches every name with score
@@ -16,7 +19,7 @@ package struct FuzzyMatch: Hashable, Sendable {
         self.init(query, in: FoldedText(name))
     }
 
-    /// Matches a name that is already folded, for names that are searched repeatedly.
+    /// Matches a name that is already folded. Use it for names that are searched repeatedly.
     package init?(_ query: String, in name: FoldedText) {
         self.init(words: Self.words(of: query), in: name)
     }
@@ -38,8 +41,8 @@ package struct FuzzyMatch: Hashable, Sendable {
             .filter { !$0.isEmpty }
     }
 
-    /// Returns the matching names, best first. Equal scores are ordered by length, then in the
-    /// given order.
+    /// Returns the matching names, best first. Names with equal scores are ordered by length, and
+    /// names of equal length keep the given order.
     package static func rank(
         _ query: String,
         _ names: [FoldedText]
@@ -79,7 +82,7 @@ package struct FuzzyAlignment {
     static let wordStart = 10
     static let consecutive = 8
     package static let gap = -1
-    /// The gap length beyond which the cost no longer grows.
+    /// The maximum length of a gap that counts. A longer gap costs the same.
     static let widestGap = 6
 
     private let query: [Unicode.Scalar]
@@ -90,12 +93,13 @@ package struct FuzzyAlignment {
         self.name = name
     }
 
-    /// Returns the greatest score, and the earliest positions in the folded name that achieve it.
+    /// Returns the greatest score, and the positions of the hits in the folded name. If several
+    /// positions give this score, returns the earliest ones.
     func best() -> (score: Int, positions: [Int])? {
         guard !query.isEmpty, isSubsequence else { return nil }
         let count = name.scalars.count
-        // For each column, the best score of a match that ends there. Each row of the loop adds one
-        // character of the query to the match.
+        // For each character of the name, the best score of a match that ends at it. Each pass of
+        // the loop adds one character of the query to the match.
         var scores = [Int](repeating: Self.none, count: count)
         var origins = [Int](repeating: -1, count: count * query.count)
         for row in query.indices {
@@ -136,8 +140,8 @@ package struct FuzzyAlignment {
         return rest.isEmpty
     }
 
-    /// Returns the bonus, or the negative cost, of a hit in `column` whose previous hit is in
-    /// `origin`.
+    /// Returns what a hit in `column` adds to the score if the previous hit is in `origin`. The
+    /// value is negative if there is a gap.
     static func transition(from origin: Int, to column: Int) -> Int {
         let gap = column - origin - 1
         return gap == 0 ? consecutive : Self.gap * min(gap, widestGap)

@@ -1,7 +1,7 @@
 /// Computes the largest size and depth of every payload and object from its types and limits.
 ///
 /// Optional fields, and fields that need a capability, count as present. An enumeration counts as
-/// its longest value, including fallbacks. A bound therefore holds for every set of capabilities.
+/// the longest of its values and fallbacks. A bound therefore holds for every set of capabilities.
 struct Bounds {
     let specification: Specification
     private let limits: [String: Int]
@@ -9,7 +9,7 @@ struct Bounds {
     private let enums: [String: EnumType]
     private let inboundTypes: Set<String>
     /// The extents computed so far. A struct has a separate entry for each set of omitted fields,
-    /// and for pages of one item.
+    /// and a separate entry if its pages count as one item.
     private var known: [String: Extent] = [:]
     private var open: [String] = []
 
@@ -106,7 +106,8 @@ struct Bounds {
                 ? .failing(.overflow) : .bytes(Self.size(ofString: sum))
         case .any:
             guard field.anyCheck == .reader else {
-                // The reader only keeps or skips these bytes, so their nesting does not count.
+                // The reader stores or skips these bytes without decoding them, so their nesting
+                // does not count.
                 return .bytes(limit("maxInflatedBytes") ?? .max)
             }
             guard let most = limit(field.limitBytes) else { return leafWithoutLimit(field) }
@@ -138,7 +139,7 @@ struct Bounds {
     ) -> Extent {
         let most = oneItem && field.isPage ? 1 : limit(field.limitItems(at: level))
         guard let most else {
-            // The caller caps the extent of a page, and of a field with `totalBytes`.
+            // The caller limits the extent of a page, and the extent of a field with `totalBytes`.
             var unlimited = one
             unlimited.failure = one.failure ?? .unlimited
             return unlimited.contained

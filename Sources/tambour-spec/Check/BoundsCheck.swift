@@ -15,12 +15,13 @@ struct BoundsCheck {
 
     // MARK: Fields
 
-    /// Reports fields whose limits multiply to more than 64 bits.
+    /// Reports fields whose limits have a product of more than 64 bits.
     private mutating func overflows() -> [Problem] {
         var problems: [Problem] = []
         for type in specification.maps {
             for field in type.fields where bounds.extent(of: field).failure == .overflow {
-                // The overflow is in the nested type, whose own field gets the report.
+                // The overflow is in the nested type. The check reports the field of that type, not
+                // this field.
                 if case .named = Shape(field.type).leaf, field.limitItems.isEmpty { continue }
                 problems.append(
                     Problem(
@@ -45,8 +46,8 @@ struct BoundsCheck {
         }
     }
 
-    /// Returns the path of fields from a struct to a complete nested struct of the same type; nil
-    /// if there is no such path.
+    /// Returns the fields on the path from a struct to a nested struct of the same type that omits
+    /// no fields; nil if there is no such path.
     private func recursion(from type: StructType) -> [String]? {
         var seen: Set<String> = []
         func path(from fields: [Field]) -> [String]? {
@@ -98,8 +99,8 @@ struct BoundsCheck {
         ]
     }
 
-    /// Checks that a payload with one item in each page fits into `maxReplyBytes`. Longer pages
-    /// always fit, because the server shortens them.
+    /// Checks that a payload with one item in each page fits into `maxReplyBytes`. Pages with more
+    /// items need no check, because the server shortens them until they fit.
     private mutating func tooLarge(
         _ whole: Extent,
         _ type: StructType,

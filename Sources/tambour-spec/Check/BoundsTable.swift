@@ -8,14 +8,14 @@ struct BoundsTable {
         var kind: Kind
         /// The opcode or the type.
         var name: String
-        /// The maximum bytes of the payload on the wire, or of the object in a payload; nil if
-        /// unbounded.
+        /// The maximum number of bytes of the payload on the wire, or of the object within a
+        /// payload; nil if unbounded.
         var bytes: Int?
-        /// The maximum bytes after decompression.
+        /// The maximum number of bytes after decompression.
         var inflated: Int?
         /// The maximum nesting of lists and maps.
         var depth: Int
-        /// The maximum bytes with only one item of each page; nil if there are no pages.
+        /// The maximum number of bytes if each page has only one item; nil if there are no pages.
         var besidePages: Int?
     }
 

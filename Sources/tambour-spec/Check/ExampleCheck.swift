@@ -1,6 +1,6 @@
-/// Checks every example with the schema and an independent codec: the value must encode to the
-/// bytes, `accept` bytes must decode to the value, and `reject` bytes must fail with the given
-/// error.
+/// Checks every example with the schema and an independent codec. The value must encode to the
+/// bytes of the example. The bytes of `accept` must decode to the value, and the bytes of `reject`
+/// must fail with the given error.
 struct ExampleCheck {
     let specification: Specification
     private(set) var problems: [Problem] = []
@@ -114,8 +114,8 @@ struct ExampleCheck {
             guard let payload = payload(reject.hex, reject.origin) else { continue }
             switch payload {
             case .failure(let failure):
-                // Malformed MessagePack is rejected before the schema applies, so this error has no
-                // path.
+                // The decoder rejects malformed MessagePack before the schema applies, so this
+                // error contains no path to a field.
                 if reject.error != "\(failure)", !reject.error.hasSuffix(": \(failure)") {
                     complain(reject.origin, "is refused with: \(failure)")
                 }
@@ -178,8 +178,8 @@ struct ExampleCheck {
         }
     }
 
-    /// Checks that every opcode has examples of its payloads and its own errors, and that every
-    /// common error has at least one example.
+    /// Checks that every opcode has an example of each of its payloads and of each of its own
+    /// errors. Also checks that every common error has at least one example.
     private mutating func checkCoverage() {
         let answered = Set(
             specification.examples.flatMap(\.examples).filter { $0.role == .error }

@@ -4,7 +4,7 @@ struct Extent: Sendable {
     enum Failure: Sendable {
         /// A field has no limit; `FieldLimitCheck` reports it.
         case unlimited
-        /// The product of the limits exceeds an `Int`.
+        /// The product of the limits does not fit into an `Int`.
         case overflow
         /// An object may contain an object of its own type, to any depth.
         case endless
@@ -13,14 +13,14 @@ struct Extent: Sendable {
     var bytes = 0
     var failure: Failure?
     var depth = 0
-    /// The keys of the path to the deepest value.
+    /// The keys on the path to the most deeply nested value.
     var deepest: [String] = []
 
     static func bytes(_ count: Int) -> Extent { Extent(bytes: count) }
 
     static func failing(_ failure: Failure) -> Extent { Extent(failure: failure) }
 
-    /// Adds the extent of a value at the same level.
+    /// Adds the extent of another value that is at the same nesting level.
     mutating func add(_ other: Extent, at key: String? = nil) {
         add(bytes: other.bytes)
         failure = failure ?? other.failure
@@ -45,7 +45,7 @@ struct Extent: Sendable {
         return all
     }
 
-    /// The extent of this value inside a list or map.
+    /// The extent of this value after it is put inside a list or map.
     var contained: Extent {
         var outer = self
         outer.depth += 1

@@ -85,8 +85,8 @@ struct FieldLimitCheck {
         return reasons
     }
 
-    /// Reports maps, and lists of names, ids or objects with an id, that do not declare
-    /// `duplicates`.
+    /// Reports maps that do not declare `duplicates`. Also reports lists of names, ids, or objects
+    /// with an id if they do not declare it.
     private func ambiguous(_ field: Field) -> [String] {
         guard field.duplicates == nil, let outer = Shape(field.type).containers.first else {
             return []

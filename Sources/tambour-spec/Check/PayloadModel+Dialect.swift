@@ -1,6 +1,6 @@
 extension PayloadModel {
-    /// Returns a canonical value as the server writes it in a dialect; an independent check of the
-    /// generated writers.
+    /// Returns a canonical value in the form in which the server writes it in a dialect. Serves as
+    /// an independent check of the generated writers.
     func projected(_ node: WireNode, as type: StructType, in dialect: String) -> WireNode {
         guard case .map(let pairs) = node else { return node }
         let dialects = Set(specification.dialects(in: dialect).map(\.name))

@@ -1,9 +1,9 @@
-/// Reads untyped values by the schema, as a peer must; an independent check of the generated
-/// readers.
+/// Reads untyped values by the schema, as every peer must. Serves as an independent check of the
+/// generated readers.
 struct PayloadModel {
     let specification: Specification
     private let inboundTypes: Set<String>
-    /// Limits that differ from the specification's.
+    /// The limits whose values differ from the specification, by name.
     var overrides: [String: Int] = [:]
 
     init(specification: Specification) {
@@ -25,7 +25,7 @@ struct PayloadModel {
         }
     }
 
-    /// The reason why a value is rejected, in the same words as the runtime's errors.
+    /// The reason why a value is rejected. The wording equals the wording of the runtime's errors.
     struct Refusal: Error, Equatable, CustomStringConvertible {
         var path = ""
         var reason: String
@@ -35,8 +35,8 @@ struct PayloadModel {
         var description: String { path.isEmpty ? reason : "\(path): \(reason)" }
     }
 
-    /// Returns the value as the server writes it, with known keys in schema order, defaults filled
-    /// in, and ids as integers.
+    /// Returns the value in the form in which the server writes it: only known keys, in schema
+    /// order, with defaults filled in, and ids as integers.
     func canonical(_ node: WireNode, as type: StructType) throws(Refusal) -> WireNode {
         guard case .map(let pairs) = node else {
             throw Refusal(reason: "expected a map, found \(node.kind)")
@@ -199,7 +199,8 @@ struct PayloadModel {
         return .map(result)
     }
 
-    /// Returns the items of a list; removes repeated items if the field merges duplicates.
+    /// Returns the items of a list. If the field merges duplicates, removes repeated items. If the
+    /// field refuses duplicates, throws for a repeated item.
     private func merged(_ items: [WireNode], _ place: Place) throws(Refusal) -> [WireNode] {
         guard place.isHeldAgainstLimits, let duplicates = place.field.duplicates,
             duplicates != .kept

@@ -59,7 +59,8 @@ extension SpecificationCheck {
         }
     }
 
-    /// Checks that the declared rows and bytes agree with the other values of the entry.
+    /// Checks that the declared rows and bytes agree with `tells`, and with the kind and the
+    /// effects of the opcode.
     private mutating func checkWork(of opcode: OpcodeEntry, _ cost: CostEntry) {
         let amounts = [cost.rowsRead, cost.rowsWritten, cost.bytesStored, cost.bytesTold]
         if amounts.contains(where: { $0 < 0 }) {

@@ -37,7 +37,7 @@ extension SpecificationCheck {
         }
     }
 
-    /// The documentation of types and tables that several opcodes use.
+    /// The documentation texts that do not belong to one opcode: the texts of types and tables.
     private var sharedProse: [(String, Origin)] {
         var prose: [(String, Origin)] = []
         for type in specification.structs {
@@ -58,7 +58,7 @@ extension SpecificationCheck {
         return prose
     }
 
-    /// Returns the documentation of an opcode without its edge cases.
+    /// Returns the documentation texts of an opcode, except the texts of its edge cases.
     private static func prose(of opcode: OpcodeEntry) -> [(String, Origin)] {
         let fields = [opcode.request, opcode.reply, opcode.push].compactMap(\.self)
             .flatMap(\.fields)
@@ -117,7 +117,8 @@ extension SpecificationCheck {
         if !connected.contains(device) { complain(origin, "\(device) is not connected") }
     }
 
-    /// Checks that every key of a partial value is a field of the type.
+    /// Checks that every key of `value` is a field of the type. The value need not contain all
+    /// fields.
     private mutating func check(_ value: WireNode, has type: StructType, _ origin: Origin) {
         guard case .map(let pairs) = value else {
             complain(origin, "expected a map")

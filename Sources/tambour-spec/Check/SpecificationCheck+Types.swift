@@ -41,8 +41,8 @@ extension SpecificationCheck {
             return
         }
         check(capability: capability, place, type.origin)
-        // Only clients send a closed enumeration, so the server never has to hide a value from a
-        // client.
+        // A capability serves to hide a value from clients that lack it. The server never sends a
+        // closed enumeration, so it has no values to hide.
         if !type.isOpen {
             complain(type.origin, "\(place): a closed enumeration has no capabilities")
         }
@@ -191,7 +191,7 @@ extension SpecificationCheck {
                 type.fields.contains { $0.key == replacement && $0.key != field.key }
             }
             let secrets = ["token", "phone", "verifyCode", "password"]
-            // An object declares secrecy for each of its own fields.
+            // If the field contains an object, the object's own fields declare what is secret.
             let isObject = specification.structs.contains { .named($0.name) == field.type }
             if secrets.contains(field.key), !field.isSensitive, !isObject {
                 complain(field.origin, "\(place): must be sensitive")
@@ -233,7 +233,8 @@ extension SpecificationCheck {
         if !fits { complain(field.origin, "\(place): the default does not fit the type") }
     }
 
-    /// Checks that a struct contains itself only in packed form, in a list or in a map.
+    /// Checks that a struct does not contain itself directly. It may contain itself in packed form,
+    /// in a list or in a map.
     private mutating func checkRecursion() {
         func direct(_ type: StructType) -> [String] {
             type.fields.compactMap { field in

@@ -59,7 +59,8 @@ struct SpecificationCheck {
     }
 
     private mutating func checkNames() {
-        // Fields refer to capabilities and dialects by the same key.
+        // Capabilities and dialects must not have the same name, because fields refer to both with
+        // the same key.
         unique(specification.gates.map { ($0.name, $0.origin) }, "capability or dialect")
         unique(specification.features.map { ($0.documented.name, $0.documented.origin) }, "feature")
         for (what, entries, most) in [
@@ -100,7 +101,8 @@ struct SpecificationCheck {
         )
         for feature in specification.features {
             for name in feature.opcodes {
-                // Requests of other kinds are checked before LOGIN determines the enabled features.
+                // Only queries and commands are checked after LOGIN, which determines the enabled
+                // features.
                 let kind = specification.opcode(named: name)?.kind
                 if kind != .query, kind != .command {
                     complain(

@@ -53,7 +53,8 @@ struct Decode: ParsableCommand {
             if !packets.isOver { try digits.end() }
             packets.end()
         } catch let failure as HexText.Failure {
-            // After an invalid header, invalid digits no longer matter.
+            // After an invalid header, the rest of the input is not decoded, so invalid digits in
+            // it are not reported.
             if !packets.isOver { complain(failure) }
         }
         if isBad { throw ExitCode.failure }

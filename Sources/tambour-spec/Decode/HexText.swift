@@ -1,5 +1,6 @@
-/// Bytes as hexadecimal digits in the common forms, over several lines: `0a00`, `0a:00`, `0x0a,
-/// 0x00`. The reader accepts the text in any number of pieces, and buffers at most one digit.
+/// Reads bytes that are written as hexadecimal digits, on one or more lines. Accepts the common
+/// forms: `0a00`, `0a:00`, `0x0a, 0x00`. The reader accepts the text in any number of pieces, and
+/// buffers at most one digit.
 struct HexText {
     struct Failure: Error, Equatable, CustomStringConvertible {
         var description: String
@@ -12,8 +13,8 @@ struct HexText {
     private var column = 0
 
     /// Appends the bytes of the next piece of the text.
-    /// - Throws: `Failure` with the position of the first invalid character. The bytes before it
-    ///   are appended; reading cannot continue.
+    /// - Throws: `Failure` with the position of the first invalid character. The bytes before this
+    ///   character are appended. The caller must not read further pieces.
     mutating func read(
         _ piece: some Sequence<UInt8>,
         into bytes: inout [UInt8]
@@ -38,7 +39,7 @@ struct HexText {
                     column = 0
                 }
             } else {
-                // An x is valid only in `0x` at the start of a word.
+                // The letter x is valid only in `0x` at the start of a word.
                 guard zeroBegins, character | 0x20 == UInt8(ascii: "x") else {
                     throw noDigit(character)
                 }
@@ -54,7 +55,8 @@ struct HexText {
         guard high == nil else { throw oddDigit(column + 1) }
     }
 
-    // Compares numbers instead of characters, because this runs for tens of millions of characters.
+    // Compares numbers instead of characters for speed. An input may have tens of millions of
+    // characters.
     private static func digit(_ character: UInt8) -> UInt8? {
         if character >= 0x30, character <= 0x39 { return character - 0x30 }
         let small = character | 0x20

@@ -1,17 +1,18 @@
 /// Converts packets to text while their bytes arrive in pieces of any size.
 ///
-/// An invalid header stops the decoding, because the next header cannot be found. An invalid
-/// payload does not stop it.
+/// An invalid header stops the decoding, because the next header cannot be found. After an invalid
+/// payload, decoding continues with the next packet.
 struct PacketStream {
     let text: PacketText
     /// Receives each line as soon as its packet is complete.
     let line: (String) -> Void
-    /// Receives each reason why bytes are not a packet.
+    /// Receives each failure: why the bytes at a position are not a valid packet.
     let failure: (PacketText.Failure) -> Void
 
-    /// The bytes of an incomplete packet; after each piece, fewer than the longest legal packet.
+    /// The bytes of a packet that is not complete yet. After each piece, they are fewer than the
+    /// bytes of the longest legal packet.
     private(set) var held: [UInt8] = []
-    /// The position of `held` in the stream, in bytes.
+    /// The position in the stream of the first byte of `held`.
     private var offset = 0
     /// Whether decoding has stopped because the next packet cannot be found.
     private(set) var isOver = false

@@ -17,7 +17,7 @@ struct PacketText {
         payloadText = PayloadText(specification: specification)
     }
 
-    /// Whether tokens, codes and phone numbers are shown.
+    /// Whether the text shows tokens, codes and phone numbers.
     var showsSecrets: Bool {
         get { payloadText.showsSecrets }
         set { payloadText.showsSecrets = newValue }
@@ -25,7 +25,7 @@ struct PacketText {
 
     static let headerSize = 10
 
-    /// The reason why the bytes are not packets, and the position as an offset in bytes.
+    /// The reason why the bytes are not a valid packet. `offset` is the position in bytes.
     struct Failure: Error, Equatable, CustomStringConvertible {
         var offset: Int
         var reason: String
@@ -56,8 +56,8 @@ struct PacketText {
         }
     }
 
-    /// Returns the reason why a header is invalid, in the same words as the runtime's errors; nil
-    /// if it is valid.
+    /// Returns the reason why a header is invalid; nil if the header is valid. The wording equals
+    /// the wording of the runtime's errors.
     func problem(of header: Header) -> String? {
         guard specification.acceptedVersions.contains(header.version) else {
             let accepted = specification.acceptedVersions.map(String.init)
@@ -77,9 +77,10 @@ struct PacketText {
     }
 
     /// Writes one packet as lines.
-    /// - Parameter wire: The payload as sent; its size is the length in the header.
-    /// - Throws: `Failure` if the payload cannot be read; the lines of the header are written
-    ///   first.
+    /// - Parameter wire: The payload as it was sent, possibly compressed. Its size is the length in
+    ///   the header.
+    /// - Throws: `Failure` if the payload cannot be read. The lines of the header are written
+    ///   before that.
     func decode(
         _ header: Header,
         _ wire: [UInt8],
@@ -111,7 +112,7 @@ struct PacketText {
                     bounds: .init(depth: limit("maxDepth"), elements: limit("maxElements"))
                 )
             } catch {
-                // In a compressed payload, only the start of the block has a known position.
+                // If the payload is compressed, only the position of its start is known.
                 problem =
                     header.flags == 0
                     ? Failure(
@@ -196,7 +197,8 @@ struct PacketText {
         case .serverToClient?: return ("push", opcode?.push)
         default: break
         }
-        // Both sides may send this opcode, so a payload that fits a push counts as a push.
+        // Both sides may send this opcode. A payload that fits only the request counts as a
+        // request; any other payload counts as a push.
         let model = PayloadModel(specification: specification)
         guard let push = opcode?.push, let request = opcode?.request else {
             return ("request or push", opcode?.push ?? opcode?.request)
@@ -206,7 +208,8 @@ struct PacketText {
         return isRequest && !isPush ? ("request", request) : ("push", push)
     }
 
-    /// Returns the meaning of the error code in an error payload; nil without a code.
+    /// Returns the meaning of the error code in an error payload; nil if the payload contains no
+    /// code.
     private func meaning(of node: WireNode) -> String? {
         guard case .string(let code)? = node["error"] else { return nil }
         guard let error = specification.errors.first(where: { $0.code == code }) else {

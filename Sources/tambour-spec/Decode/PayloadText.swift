@@ -3,7 +3,7 @@ import Foundation
 /// Formats a payload as indented lines, with a remark after each unknown or invalid value.
 struct PayloadText {
     let specification: Specification
-    /// Whether tokens, codes and phone numbers are shown.
+    /// Whether the lines show tokens, codes and phone numbers.
     var showsSecrets: Bool
     private let secretKeys: Set<String>
 
@@ -15,7 +15,8 @@ struct PayloadText {
 
     static let secret = "(secret)"
 
-    /// A value and the schema's expectation; `field` is nil for a value outside any field.
+    /// A value, and what the schema expects at its place. `field` is nil if the value belongs to no
+    /// field.
     private struct Place {
         var name: String
         var node: WireNode
@@ -48,7 +49,7 @@ struct PayloadText {
         return [line] + inner(of: place, path: path, depth: depth + 1)
     }
 
-    /// Returns the lines of a container's contents.
+    /// Returns the lines of the values that a list, a map or a packed value contains.
     private func inner(of place: Place, path: String, depth: Int) -> [String] {
         switch (place.node, place.type) {
         case (_, .packed(let type)?):
@@ -79,7 +80,7 @@ struct PayloadText {
         }
     }
 
-    /// Returns the lines of one item or entry in a field's list or map.
+    /// Returns the lines of one item of a field's list, or of one entry of a field's map.
     private func value(
         _ name: String,
         _ node: WireNode,
@@ -95,7 +96,7 @@ struct PayloadText {
         return lines(of: place, depth: depth, path: path)
     }
 
-    /// Returns the lines of a map without a schema.
+    /// Returns the lines of a map for which there is no schema.
     private func entries(_ pairs: [WireNode.Pair], depth: Int) -> [String] {
         pairs.flatMap { pair in
             let place = Place(
@@ -107,7 +108,8 @@ struct PayloadText {
         }
     }
 
-    /// Returns the lines of a map with known keys, with a remark for each missing required key.
+    /// Returns the lines of a map that has a schema. Adds a remark for each required key that is
+    /// missing.
     private func members(
         _ pairs: [WireNode.Pair],
         of type: StructType,
@@ -156,8 +158,8 @@ struct PayloadText {
         return lines
     }
 
-    /// Returns the reason why a value as a whole is rejected; nil if the value is accepted or only
-    /// a part of it is rejected.
+    /// Returns the reason why a whole value is rejected. Returns nil if the value is accepted, or
+    /// if the reason concerns only a part of it.
     private func refusal(
         of node: WireNode,
         as type: WireType,
@@ -185,7 +187,8 @@ struct PayloadText {
         }
     }
 
-    /// Returns whether a key without a schema must be masked because any struct declares it secret.
+    /// Returns whether any struct declares this key secret. The value of such a key is masked even
+    /// where there is no schema.
     private func isSecretSomewhere(_ key: WireNode) -> Bool {
         guard case .string(let key) = key else { return false }
         return secretKeys.contains(key)
@@ -202,7 +205,7 @@ struct PayloadText {
         }
     }
 
-    /// Returns a key, in quotes if it would be misread without them.
+    /// Returns the text of a key. Adds quotes if the key could be misread without them.
     private static func name(_ key: String) -> String {
         let isPlain =
             !key.isEmpty && !key.hasPrefix(" ") && !key.hasSuffix(" ") && !key.contains(": ")
@@ -215,7 +218,8 @@ struct PayloadText {
         case .bool(let bool): bool ? "true" : "false"
         case .int(let int): type == .ms ? "\(int)\(Self.time(int))" : "\(int)"
         case .uint(let uint): "\(uint)"
-        // The payload bits of a NaN have no meaning, and Wireshark cannot show them.
+        // All NaN values are written as "nan". The additional bits of a NaN have no meaning, and
+        // Wireshark cannot show them.
         case .double(let double): double.isNaN ? "nan" : "\(double)"
         case .string(let text): "\"\(Self.escaped(text))\""
         case .badString(let bytes): "not UTF-8: \(Hex.text(bytes))"
@@ -228,7 +232,8 @@ struct PayloadText {
         }
     }
 
-    /// Formats Unix milliseconds as a time in parentheses; empty if they are not a plausible time.
+    /// Formats Unix milliseconds as a time in parentheses. Returns an empty text if the number is
+    /// not a plausible time.
     private static func time(_ milliseconds: Int64) -> String {
         guard (1..<253_402_300_800_000).contains(milliseconds) else { return "" }
         let style = Date.ISO8601FormatStyle(timeZone: .gmt).year().month().day()

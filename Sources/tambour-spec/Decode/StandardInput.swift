@@ -1,12 +1,14 @@
 import Foundation
 
-/// Standard input as it arrives. A `FileHandle` would wait for the full requested length.
+/// Reads standard input in pieces as they arrive. A `FileHandle` would wait until all requested
+/// bytes have arrived.
 enum StandardInput {
     struct Failure: Error, CustomStringConvertible {
         var description: String
     }
 
-    /// Returns the next bytes, at most 64 KiB, and waits for at least one byte. Nil at the end.
+    /// Waits for at least one byte, and returns the next bytes, at most 64 KiB. Returns nil at the
+    /// end of the input.
     static func piece() throws(Failure) -> [UInt8]? {
         while true {
             var count = 0

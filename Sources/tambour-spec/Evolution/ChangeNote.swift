@@ -4,8 +4,8 @@ import Yams
 /// The reason for a change in a release. Each change has one file under
 /// `protocol-spec/changes/<version>/`.
 ///
-/// The front matter contains the audience and the names of the changed things; the rest is
-/// Markdown.
+/// The front matter contains the audience and the names of the changed things. The rest of the file
+/// is Markdown.
 struct ChangeNote: Sendable {
     enum Audience: String, Sendable {
         case client, server, both
@@ -14,10 +14,11 @@ struct ChangeNote: Sendable {
     /// The name of the note's file, without the extension.
     var name: String
     var audience: Audience
-    /// Names of opcodes, structs, enums, limits, errors, capabilities; ids of requirements.
+    /// What the change affects: names of opcodes, structs, enums, limits, errors and capabilities,
+    /// and ids of requirements.
     var touches: [String]
-    /// The names in `touches` that changed only in wording: requirements, and opcodes by their
-    /// effects.
+    /// The names in `touches` whose text has changed without a change of meaning: requirements, and
+    /// opcodes whose effects were reworded.
     var reworded: [String] = []
     var text: String
     var origin: Origin
@@ -53,7 +54,7 @@ struct ChangeNote: Sendable {
     ) -> (notes: [ChangeNote], problems: [Problem]) {
         let folder = root.appending(path: "protocol-spec/changes")
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        // List the folders instead of counting from `old` to `new`: a release outside the
+        // Lists the folders instead of counting from `old` to `new`, because a release outside the
         // repository may have any number.
         let versions = names.compactMap { Int($0) }.filter { $0 > old && $0 <= new }.sorted()
         let loaded = versions.map { load($0, root: root) }
@@ -134,8 +135,8 @@ struct ChangeNote: Sendable {
 }
 
 extension CompatibilityCheck {
-    /// Returns the name under which a note explains a change: the opcode, the type, or the changed
-    /// item.
+    /// Returns the name by which a note refers to a changed item: the name of the opcode or type
+    /// that contains the item, or else the item's own name.
     func subject(of item: Promise) -> String {
         if let owner = item.owner.flatMap({ after[$0] ?? before[$0] }) { return subject(of: owner) }
         switch item.kind {

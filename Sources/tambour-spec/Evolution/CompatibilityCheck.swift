@@ -10,7 +10,7 @@ struct CompatibilityCheck {
         var text: String { "\(item.title): \(what): \(rule.reason)" }
     }
 
-    /// A change, whether compatible or not.
+    /// Any change, compatible or not.
     struct Difference: Sendable {
         var old: Promise?
         var new: Promise?
@@ -36,8 +36,8 @@ struct CompatibilityCheck {
     let after: Promises
     /// The rules by kind and change.
     private let rules: [Subject: [CompatibilityRule]]
-    /// Items that notes declare reworded without a change of meaning: ids of requirements and names
-    /// of opcodes.
+    /// The items of which a note says that only their wording has changed, not their meaning: ids
+    /// of requirements and names of opcodes.
     private let reworded: Set<String>
 
     private struct Subject: Hashable {
@@ -69,7 +69,7 @@ struct CompatibilityCheck {
     /// Returns the removed or changed items in the order of the old specification, followed by the
     /// added items.
     ///
-    /// An added or removed item appears without its parts.
+    /// If an item was added or removed, the items that it contains are not listed separately.
     func differences() -> [Difference] {
         var result: [Difference] = []
         for old in before.items {
@@ -118,11 +118,13 @@ struct CompatibilityCheck {
 }
 
 extension CompatibilityCheck {
-    /// Reports the changes of a specification that break a release, each with its origin.
+    /// Reports the differences between a specification and a release that break clients of the
+    /// release. Each problem contains the place of the change.
     ///
     /// - Parameters:
-    /// - earlier: The releases before `release`; their names and numbers cannot be reused either.
-    ///   - reworded: Items that notes declare reworded without a change of meaning.
+    ///   - earlier: The releases before `release`. The names and numbers of their removed items
+    ///     cannot be reused either.
+    ///   - reworded: The items of which a note says that only their wording has changed.
     static func problems(
         of specification: Specification,
         against release: Specification,
@@ -146,8 +148,8 @@ extension CompatibilityCheck {
             }
     }
 
-    /// Returns the added items whose name or number an earlier release used; old clients may still
-    /// use it.
+    /// Returns the added items whose name or number an earlier release used. Old clients may still
+    /// use such a name or number with its former meaning.
     ///
     /// An error, state or effect of an opcode may return, because its meaning has not changed.
     private func reused(from earlier: [Promises]) -> [(item: Promise, version: Int)] {

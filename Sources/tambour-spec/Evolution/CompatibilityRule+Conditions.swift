@@ -1,6 +1,6 @@
 /// The conditions of the rules in the table.
 extension CompatibilityRule.Case {
-    /// Whether a cell of the role table requires more than before.
+    /// Whether a cell of the role table now requires more than in the old release.
     var isNarrowed: Bool {
         func alternatives(_ cell: String?) -> Set<Substring> {
             Set((cell ?? "").split(separator: " or "))
@@ -10,13 +10,15 @@ extension CompatibilityRule.Case {
         return !becomes.contains("yes") && !was.isSubset(of: becomes)
     }
 
-    /// Whether the old release announced the removal for the new release or an earlier one.
+    /// Whether the old release announced that the item would be removed, in the new release at the
+    /// latest.
     var isPastSunset: Bool { old?.number(.sunset).map { $0 <= after.version } ?? false }
 
     // MARK: Errors
 
-    /// Whether a new error refines an error that clients of the old release know: its code extends
-    /// the known code, its class is the same, and it is common only if the known error is common.
+    /// Whether a new error refines an error that clients of the old release know. The new code must
+    /// extend the known code, and both errors must have the same class. The new error may be common
+    /// only if the known error is common.
     var hasParent: Bool {
         guard let new else { return false }
         var code = new.lastWord[...]
@@ -32,8 +34,8 @@ extension CompatibilityRule.Case {
 
     // MARK: Fields
 
-    /// Returns whether values of the field that travel in this direction are still read
-    /// identically.
+    /// Returns whether readers still decode the field's values identically, for values that travel
+    /// in this direction.
     func typeIsReadAlike(_ flow: Promise.Flow) -> Bool {
         guard let was = was(.type).flatMap(WireType.init),
             let becomes = becomes(.type).flatMap(WireType.init)
@@ -41,8 +43,8 @@ extension CompatibilityRule.Case {
         return becomes.isReadAlike(was, flow)
     }
 
-    /// Whether the field now names a smaller limit. Changes to the value of a limit have their own
-    /// rules.
+    /// Returns whether the field now refers to a limit with a smaller value. Other rules cover
+    /// changes of a limit's value.
     func narrows(_ fact: Promise.Fact) -> Bool {
         guard let becomes = becomes(fact) else { return false }
         guard let was = was(fact) else { return true }
@@ -59,16 +61,16 @@ extension CompatibilityRule.Case {
 
     // MARK: Opcodes
 
-    /// Whether a removed opcode continues under a new number.
+    /// Whether the new release contains a removed opcode under a new number.
     var isServedElsewhere: Bool {
         after.items.contains { $0.kind == .opcode && $0[.name] == old?[.name] }
     }
 
-    /// Whether the number is in Tambour's own range, or the list of known opcodes assigns the
-    /// number to this opcode.
+    /// Whether the opcode may have its number. The number must be in Tambour's own range, or the
+    /// list of known opcodes must assign it to this opcode.
     var hasOwnNumber: Bool {
         guard let new, let number = new.number(.number) else { return false }
-        // A changed range provides no numbers; a rule for ranges rejects the change.
+        // Uses the ranges of the old release. A rule for ranges rejects changes of them.
         let isOwn = before.ranges.contains {
             $0.name == "tambour" && $0.from <= number && number <= $0.through
         }
@@ -92,7 +94,7 @@ extension CompatibilityRule.Case {
         becomes(.capability).flatMap { after["capability \($0)"]?.number(.since) } == after.version
     }
 
-    /// Whether a dialect that clients use changes the form of the field.
+    /// Whether the form of the field changes in a dialect that existing clients may use.
     var changesKnownForm: Bool {
         func known(_ text: String?) -> [Substring] {
             (text ?? "").split(separator: "; ").filter { form in
@@ -102,7 +104,7 @@ extension CompatibilityRule.Case {
         return known(was(.form)) != known(becomes(.form))
     }
 
-    /// Whether a feature now controls an opcode that was served without it.
+    /// Whether a feature now controls an opcode that the server used to serve without this feature.
     var takesServedOpcode: Bool {
         func names(_ text: String?) -> Set<Substring> { Set((text ?? "").split(separator: " ")) }
         let joined = names(becomes(.opcodes)).subtracting(names(was(.opcodes)))
@@ -113,24 +115,25 @@ extension CompatibilityRule.Case {
 
     // MARK: Texts
 
-    /// Whether the wording of a normative text has changed and no note declares the meaning
-    /// unchanged.
+    /// Returns whether the wording of a normative text has changed. Returns false if a note
+    /// declares the meaning unchanged.
     func changesWords(_ fact: Promise.Fact) -> Bool {
         !isReworded && Wording.words(was(fact) ?? "") != Wording.words(becomes(fact) ?? "")
     }
 }
 
 extension Promise {
-    /// The name without its kind; for an error, including an error of an opcode, its code.
+    /// The last word of the id. For most kinds, this is the item's name. For an error, also an
+    /// error of an opcode, it is the code.
     var lastWord: String { String(id.split(separator: " ").last ?? "") }
 }
 
 extension WireType {
-    /// Returns whether this type reads values of an older type identically. This is always true if
-    /// both types have the same wire meaning.
+    /// Returns whether a reader of this type decodes values of an older type identically. This is
+    /// always true if values of both types look the same on the wire.
     ///
-    /// Values from clients may also be read with a wider type. Values to clients must not be
-    /// written with a wider type.
+    /// The server may read values from clients with a wider type. It must not write values to
+    /// clients with a wider type.
     func isReadAlike(_ older: WireType, _ flow: Promise.Flow) -> Bool {
         switch (older, self) {
         case (self, older): true

@@ -28,7 +28,7 @@ extension CompatibilityRule {
             .opcode,
             .changed(.direction),
             "clients send it or wait for it as it was",
-            // When clients may also send what they receive, they lose nothing.
+            // If clients may now also send an opcode that they already receive, they lose nothing.
             where: { $0.was(.direction) != "serverToClient" || $0.becomes(.direction) != "both" }
         ),
         CompatibilityRule(

@@ -118,7 +118,7 @@ extension CompatibilityRule {
             .field,
             .changed(.default),
             "to an older side its absence means what it meant",
-            // A required field was never absent; other rules decide whether it may now be absent.
+            // A field that was required was never absent, so its default had no effect.
             where: { $0.was(.presence) != "required" }
         ),
         CompatibilityRule(

@@ -1,4 +1,4 @@
-/// A kind of change that breaks existing clients, with the reason.
+/// A kind of change that breaks existing clients, and the reason why it does.
 ///
 /// A change that no rule rejects is allowed.
 struct CompatibilityRule: Sendable {
@@ -7,13 +7,14 @@ struct CompatibilityRule: Sendable {
         case changed(Promise.Fact)
     }
 
-    /// An item before and after the change; `old` is nil if it was added, `new` if it was removed.
+    /// An item before and after the change. `old` is nil if the item was added. `new` is nil if the
+    /// item was removed.
     struct Case: Sendable {
         var old: Promise?
         var new: Promise?
         var before: Promises
         var after: Promises
-        /// Whether a note declares the meaning unchanged.
+        /// Whether a note declares that the meaning of the item is unchanged.
         var isReworded = false
 
         /// Whether clients of the old release send the item.
@@ -36,7 +37,7 @@ struct CompatibilityRule: Sendable {
     let kind: Promise.Kind
     let change: Change
     let reason: String
-    /// The condition of the rule; without a condition, every change of this kind is rejected.
+    /// The condition of the rule. A rule without a condition rejects every change of this kind.
     let applies: @Sendable (Case) -> Bool
 
     init(

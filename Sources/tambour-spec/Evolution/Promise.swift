@@ -1,4 +1,5 @@
-/// One promise of a release, in flat form for the rules.
+/// One promise of a release, such as an opcode, a field or a limit. The rules compare the promises
+/// of two releases.
 struct Promise: Sendable {
     enum Kind: String, CaseIterable, Sendable {
         case framing, version, state, capability, feature, limit, error
@@ -9,7 +10,7 @@ struct Promise: Sendable {
         case requirement
     }
 
-    /// A property of a promise. The kind of a promise determines its properties.
+    /// A property of a promise. The kind of the promise determines which properties it has.
     enum Fact: String, CaseIterable, Sendable {
         case since, written
         case number, name, direction, kind, idempotency, key, capability, form
@@ -24,9 +25,9 @@ struct Promise: Sendable {
     /// Which side sends the declared value: clients, the server, or both.
     struct Flow: OptionSet, Sendable {
         let rawValue: Int
-        /// From clients: the server must still read the values that they send today.
+        /// Clients send the value. The server must still read the values that today's clients send.
         static let toServer = Flow(rawValue: 1)
-        /// From the server: today's clients must be able to read the value.
+        /// The server sends the value. Today's clients must be able to read it.
         static let toClient = Flow(rawValue: 2)
         static let both: Flow = [.toServer, .toClient]
     }
@@ -34,15 +35,16 @@ struct Promise: Sendable {
     var kind: Kind
     /// Identifies the promise in all releases.
     var id: String
-    /// The name for people.
+    /// The name that messages and release notes show.
     var title: String
-    /// The id of the promise that contains this one. If that promise was added or removed, its
-    /// parts are not compared.
+    /// The id of the promise that contains this one. If the containing promise was added or
+    /// removed, its parts are not compared.
     var owner: String?
     var facts: [Fact: String]
     var flow = Flow.both
     var doc: String
-    /// The place of the declaration in the specification, or of the containing declaration.
+    /// The place in the specification where the promise, or the declaration that contains it, is
+    /// declared.
     var origin: Origin
 
     subscript(fact: Fact) -> String? { facts[fact] }

@@ -1,7 +1,7 @@
 /// The promises of a specification, in order and by id.
 ///
-/// Examples, flows, rate limits and costs are not promises. Requirements are promises, including
-/// edge cases.
+/// Examples, flows, rate limits and costs are not promises. Requirements and edge cases are
+/// promises.
 struct Promises: Sendable {
     let version: Int
     let ranges: [Specification.IDRange]
@@ -62,8 +62,9 @@ struct Promises: Sendable {
 
     subscript(id: String) -> Promise? { positions[id].map { items[$0] } }
 
-    /// Returns the line of a promise in this specification. For a promise that it lacks, returns
-    /// the line of the owner or, without an owner, the file.
+    /// Returns the place of a promise in this specification. If the specification does not contain
+    /// the promise, returns the place of the promise's owner. If there is no owner either, returns
+    /// the file.
     func origin(of item: Promise) -> Origin {
         let found = self[item.id] ?? item.owner.flatMap { self[$0] }
         return found?.origin ?? Origin(file: item.origin.file, line: 0)
@@ -199,7 +200,7 @@ struct Promises: Sendable {
         }
     }
 
-    /// Returns nil for an empty list, which promises nothing.
+    /// Joins the words; returns nil for an empty list, because an empty list promises nothing.
     private func joined(_ words: [String], _ separator: String) -> String? {
         words.isEmpty ? nil : words.joined(separator: separator)
     }
@@ -267,7 +268,7 @@ struct Promises: Sendable {
     }
 
     private mutating func add(_ opcode: OpcodeEntry) {
-        // Opcodes are identified by number, because the number is what travels.
+        // Opcodes are identified by their numbers, because packets contain the numbers.
         let id = add(
             .opcode,
             "opcode \(opcode.number)",
@@ -331,7 +332,7 @@ struct Promises: Sendable {
     private static func flows(of specification: Specification) -> [String: Promise.Flow] {
         let types = Dictionary(specification.structs.map { ($0.name, $0.fields) }) { $1 }
         let opcodes = specification.families.flatMap(\.opcodes)
-        // Every opcode may be answered with an error.
+        // The server may answer every opcode with an error.
         var flows: [String: Promise.Flow] = ["ErrorReply": .toClient]
         for (fields, flow) in [
             (opcodes.flatMap { $0.request?.fields ?? [] }, Promise.Flow.toServer),

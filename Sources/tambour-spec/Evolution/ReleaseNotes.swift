@@ -1,4 +1,5 @@
-/// The changes of a release as Markdown, by subject: added, changed, deprecated and removed.
+/// Writes the changes of a release as Markdown. Lists what was added, changed, deprecated and
+/// removed, by subject.
 struct ReleaseNotes {
     private let check: CompatibilityCheck
     private let notes: [ChangeNote]
@@ -105,7 +106,7 @@ struct ReleaseNotes {
         }
     }
 
-    /// Returns the line of an item, followed by the lines of its parts.
+    /// Returns the line of an added item, followed by the lines of its parts.
     private func added(_ item: Promise) -> [String] {
         let head = [name(item) + traits(of: item), item.doc].filter { !$0.isEmpty }
         let parts = check.after.items.filter { $0.owner == item.id }
@@ -128,7 +129,7 @@ struct ReleaseNotes {
         }
     }
 
-    /// Returns details that follow the name in parentheses.
+    /// Returns the details of an item that are shown in parentheses after its name.
     private func traits(of item: Promise) -> String {
         let traits: [String?] =
             switch item.kind {

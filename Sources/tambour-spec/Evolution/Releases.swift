@@ -1,11 +1,12 @@
 import Crypto
 import Foundation
 
-/// The folder `protocol-spec/released/`: one folder for each release, named by its number, with a
-/// copy of the files that declare what the release promises.
+/// The folder `protocol-spec/released/`. It contains one folder for each release, named by the
+/// release's number. Such a folder contains a copy of the files that declare what the release
+/// promises.
 ///
-/// The release with the number `version:` in `protocol.yaml` is a draft and may be rewritten;
-/// earlier releases are frozen.
+/// The key `version:` in `protocol.yaml` is the number of the draft release, which may be
+/// rewritten. Earlier releases are frozen.
 struct Releases {
     /// The file with one line for every frozen release: its number and the SHA-256 of its files.
     static let digestFile = "digests"
@@ -31,7 +32,8 @@ struct Releases {
         (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
     }
 
-    /// Returns the release of a folder; nil if the folder's name is not a number in canonical form.
+    /// Returns the number of the release in a folder; nil if the folder's name is not a number in
+    /// canonical form.
     private static func version(_ name: String) -> Int? {
         guard let version = Int(name), version > 0, "\(version)" == name else { return nil }
         return version
@@ -43,12 +45,12 @@ struct Releases {
 
     /// Loads a release from its copy.
     ///
-    /// - Throws: `Failure` if it is missing or cannot be read.
+    /// - Throws: `Failure` if the copy is missing or cannot be read.
     func release(_ version: Int) throws -> Specification {
         try Self.release(at: folder(of: version))
     }
 
-    /// Returns the specification in a folder that has the files of `protocol-spec/`.
+    /// Loads the specification from a folder that contains the same files as `protocol-spec/`.
     static func release(at folder: URL) throws -> Specification {
         var loader = SpecificationLoader(root: folder)
         let specification = loader.load()
@@ -58,14 +60,14 @@ struct Releases {
         return specification
     }
 
-    /// Returns the newest release; nil before the first release.
+    /// Returns the newest release; nil if there is no release yet.
     func newest() throws -> Specification? { try versions.last.map(release) }
 
     /// Copies the files of the draft release. The first copy also records the digest of the
     /// previous release.
     ///
     /// - Parameters:
-    ///   - specification: The specification in the files of the repository.
+    ///   - specification: The specification that the repository currently contains.
     ///   - again: Whether an existing copy may be replaced.
     /// - Returns: Whether anything changed.
     /// - Throws: `Failure` if a different copy exists, if a frozen release was modified, or if
@@ -113,8 +115,8 @@ struct Releases {
         return FileManager.default.fileExists(atPath: file.path)
     }
 
-    /// Returns the files that declare promises, by path: everything that a loader reads except
-    /// examples and flows.
+    /// Returns the files that declare promises, by path. These are all files that a loader reads,
+    /// except examples and flows.
     private static func files(in folder: URL) throws -> [String: Data] {
         var files: [String: Data] = [:]
         for (part, type) in [("", ".yaml"), ("opcodes/", ".yaml"), ("prose/", ".md")] {
@@ -129,7 +131,7 @@ struct Releases {
 
     // MARK: Digests
 
-    /// Adds the digest of a release if it is not recorded yet.
+    /// Records the digest of a release, unless a digest is already recorded.
     private func seal(_ version: Int) throws {
         var digests = try digests()
         guard digests[version] == nil else { return }
@@ -138,7 +140,7 @@ struct Releases {
         try Data(lines.joined().utf8).write(to: folder.appending(path: Self.digestFile))
     }
 
-    /// Returns the SHA-256 of a release's files, with their paths and sizes, in lower-case
+    /// Returns a SHA-256 over the paths, sizes and contents of a release's files, in lower-case
     /// hexadecimal digits.
     func digest(of version: Int) throws -> String {
         var hash = SHA256()
@@ -174,13 +176,15 @@ struct Releases {
 
     private struct FolderProblem {
         var problem: Problem
-        /// Whether writing the draft release fixes the problem.
+        /// Whether the problem disappears when the draft release is written.
         var isOfWhatIsWritten = false
     }
 
-    /// Reports problems of the release folders for a specification with the given version.
+    /// Reports problems of the release folders. `version` is the version of the current
+    /// specification.
     ///
-    /// A missing folder is always a problem, because the comparison needs all of them.
+    /// A missing folder is always a problem, because the comparison needs the folders of all
+    /// releases.
     func folderProblems(for version: Int) -> [Problem] {
         read(for: version).problems.map(\.problem)
     }
@@ -249,8 +253,8 @@ struct Releases {
             let digests = try digests()
             for frozen in versions where frozen < version {
                 guard let digest = digests[frozen] else {
-                    // Only the last frozen release may lack a digest, until the first write of the
-                    // next release.
+                    // Only the last frozen release may have no digest. Its digest is recorded when
+                    // the next release is written for the first time.
                     found.append(
                         problem(
                             "release \(frozen) has no digest in \(Self.digestFile); make release-spec writes it "
@@ -275,8 +279,8 @@ struct Releases {
         return (found, releases)
     }
 
-    /// Reports the changes of a specification that break a release, considering the notes since
-    /// that release.
+    /// Reports the changes of a specification that break a release. Reads the notes since that
+    /// release, which may declare that only the wording has changed.
     func problems(
         of specification: Specification,
         against release: Specification,
@@ -296,8 +300,8 @@ struct Releases {
     }
 
     /// Reports changes that break the newest release. While the newest release is a draft, also
-    /// reports changes that break the last frozen release. Two steps that are allowed separately
-    /// may break the frozen release together.
+    /// reports changes that break the last frozen release. The second check is needed because two
+    /// changes that are each allowed may together break the frozen release.
     func compatibilityProblems(of specification: Specification) throws -> [Problem] {
         compatibilityProblems(of: specification, with: try versions.map(release))
     }
@@ -318,7 +322,8 @@ struct Releases {
         return problems
     }
 
-    /// Reports problems of the releases, and of the specification in comparison with the releases.
+    /// Reports problems of the release folders. If there are none, reports changes of the
+    /// specification that break a release or have no note.
     func problems(of specification: Specification) -> [Problem] {
         let (found, releases) = read(for: specification.version)
         guard found.isEmpty else { return found.map(\.problem) }

@@ -1,10 +1,10 @@
 /// Compares normative texts by their words, and finds texts that bind clients.
 enum Wording {
-    /// Returns the words of a text, for comparison with another text.
+    /// Returns the words of a text, so that two texts can be compared.
     ///
     /// Texts with the same words differ only in white space, markup, or punctuation at the ends of
-    /// words. All other characters count: a short word, a number, a dot in an error code or a
-    /// parenthesis in a formula may reverse the meaning.
+    /// words. All other characters count, because a short word, a number, a dot in an error code or
+    /// a parenthesis in a formula may change the meaning.
     static func words(_ text: String) -> [Substring] {
         text.split(whereSeparator: \.isWhitespace).map { word in
             let bare = trimmed(word)
@@ -37,7 +37,8 @@ enum Wording {
     private static let adverbs: Set<Substring> = [
         "not", "all", "each", "both", "always", "never", "still", "again", "also", "then", "first",
     ]
-    /// Passive verbs that bind the server, not the client that is their subject: `MUST be told`.
+    /// Verbs in the passive, as in "a client MUST be told". The client is the subject, but the
+    /// sentence binds the server.
     private static let suffered: Set<Substring> = [
         "told", "answered", "served", "sent", "given", "refused", "closed", "disconnected", "shown",
         "asked", "accepted", "ignored", "treated", "counted",
@@ -47,7 +48,8 @@ enum Wording {
     ///
     /// Examines the words around each MUST. A client is the subject of the MUST if it starts the
     /// clause, or if it stands directly before the MUST and no preposition precedes it. An unclear
-    /// text counts as binding clients; its author can rewrite it with the server as its subject.
+    /// text counts as binding clients. If it binds the server, its author can rewrite it with the
+    /// server as its subject.
     static func bindsClients(_ text: String) -> Bool {
         var subject = false
         for sentence in text.split(whereSeparator: { ";:".contains($0) }) {
@@ -73,7 +75,8 @@ enum Wording {
 
     /// - Parameters:
     ///   - pronoun: Whether "it" means a client.
-    /// - isWhole: Whether the words are a complete clause, whose last word is not a subject.
+    ///   - isWhole: Whether the words are a complete clause. The last word of a complete clause is
+    ///     not a subject.
     private static func isOfActor(
         _ clause: Substring,
         pronoun: Bool,

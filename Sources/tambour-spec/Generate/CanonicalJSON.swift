@@ -1,11 +1,12 @@
 import Foundation
 
-/// JSON in the form in which it is committed: one item per line, so that a diff contains only the
-/// changed items.
+/// Writes the JSON files that are committed to the repository. Each item has its own line, so a
+/// diff contains only the changed items.
 ///
-/// Keys are sorted. An object takes one line unless it contains objects or lists of objects.
+/// Keys are sorted. An object that contains no objects and no lists of objects is written on one
+/// line.
 enum CanonicalJSON {
-    /// - Parameter forced: keys of the document whose items always take one line.
+    /// - Parameter forced: The keys of the document whose items are always written on one line.
     static func text(of document: [String: Any], itemsOnOneLine forced: Set<String>) -> String {
         var text = "{"
         for (number, key) in document.keys.sorted().enumerated() {
@@ -17,7 +18,7 @@ enum CanonicalJSON {
         return text + "\n}\n"
     }
 
-    /// - Parameter levels: the number of container levels that may take several lines.
+    /// - Parameter levels: The number of nested levels that may be written on several lines.
     private static func write(_ value: Any, depth: Int, levels: Int, to text: inout String) {
         let indent = String(repeating: "  ", count: depth)
         if levels > 0, let list = value as? [Any], list.contains(where: { $0 is [String: Any] }) {

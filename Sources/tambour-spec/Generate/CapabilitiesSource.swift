@@ -1,4 +1,4 @@
-/// Generates `Capabilities` and `Features`: sets of names.
+/// Generates `Capabilities` and `Features`, which are sets of names.
 struct CapabilitiesSource {
     /// The bit of the first dialect. Tests may use the bits above the dialects.
     static let firstDialect = 48

@@ -1,8 +1,10 @@
-/// Generates `ClientRequest`: every decoded request from a client, with one enumeration per kind.
+/// Generates `ClientRequest`, which represents every decoded request from a client. Each kind of
+/// request has its own enumeration.
 struct ClientRequestSource {
     let specification: Specification
 
-    /// The kinds that have an enumeration, with its name and documentation.
+    /// The kinds of requests that have an enumeration, and the name and documentation of the
+    /// enumeration.
     private static let groups: [(kind: OpcodeEntry.Kind, type: String, doc: String)] = [
         (.session, "SessionRequest", "A request that the session answers by itself."),
         (.query, "QueryRequest", "A request that reads a snapshot."),
@@ -75,8 +77,8 @@ struct ClientRequestSource {
 
     private func name(_ opcode: OpcodeEntry) -> String { Names.camel(fromUpper: opcode.name) }
 
-    /// Returns the expression that decodes a payload into a request, wrapped in the case of its
-    /// kind.
+    /// Returns the expression that decodes a payload into a request. If the kind has an
+    /// enumeration, wraps the request in the case of this kind.
     private func decoded(_ opcode: OpcodeEntry) -> String {
         let value = ".\(name(opcode))(try .decode(payload, limits: limits))"
         let group = Self.groups.first { $0.kind == opcode.kind }

@@ -1,4 +1,4 @@
-/// Generates `RateBucket`, `RequestCost` and the number of items of each request.
+/// Generates `RateBucket`, `RequestCost`, and the function that counts the items of a request.
 struct CostsSource {
     let specification: Specification
 
@@ -139,7 +139,7 @@ struct CostsSource {
         return counts.joined(separator: " + ")
     }
 
-    /// Returns the Swift expression for a cost, as an argument.
+    /// Returns the Swift expression that creates the `RequestCost` of an entry.
     static func argument(_ cost: CostEntry) -> String {
         let also = cost.also.map { ".\($0)" }.joined(separator: ", ")
         return

@@ -1,7 +1,7 @@
 /// Generates the switches that call the handler of each request.
 ///
-/// Each family has one handler, and each opcode one method of that handler with the opcode's name.
-/// A missing method does not compile.
+/// Each family has one handler. The handler has one method for each opcode of the family, with the
+/// opcode's name. If a method is missing, the code does not compile.
 struct DispatchSource {
     let specification: Specification
 

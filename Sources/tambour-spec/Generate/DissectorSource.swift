@@ -1,10 +1,10 @@
 import Foundation
 
-/// `tambour.lua`: the tables of the specification in Lua, followed by the dissector that reads
-/// them.
+/// Generates `tambour.lua`: the tables of the specification in Lua, followed by the hand-written
+/// dissector, which reads these tables.
 ///
-/// Generates a single file, because Wireshark loads every script of its folder separately. From a
-/// second file, the dissector could not see the tables.
+/// Generates a single file, because Wireshark loads every script of its folder separately. A
+/// dissector in a second file could not see the tables.
 struct DissectorSource {
     static let path = "protocol-spec/dissector/tambour.lua"
     /// The hand-written part.
@@ -118,7 +118,7 @@ struct DissectorSource {
         )
     }
 
-    /// Returns every composite type, under the type expression that fields use.
+    /// Returns every composite type. The key of each entry is the type expression that fields use.
     private func composites() -> [LuaValue.Entry] {
         var found: [String: LuaValue] = [:]
         func visit(_ type: WireType) {
@@ -176,8 +176,8 @@ struct DissectorSource {
         )
     }
 
-    /// Returns the keys that any struct declares secret. They are also masked in values without a
-    /// schema.
+    /// Returns the keys that any struct declares secret. The dissector masks the values of these
+    /// keys even where there is no schema.
     private func sensitiveKeys() -> [String] {
         Set(specification.maps.flatMap(\.fields).filter(\.isSensitive).map(\.key)).sorted()
     }
@@ -199,7 +199,7 @@ private indirect enum LuaValue {
         case item(LuaValue)
     }
 
-    /// - Parameter depth: The current indentation of the table's lines.
+    /// - Parameter depth: The indentation of the line that contains the value.
     func text(depth: Int = 0) -> String {
         switch self {
         case .bool(let bool): return bool ? "true" : "false"

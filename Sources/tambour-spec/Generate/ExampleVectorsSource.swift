@@ -1,5 +1,5 @@
-/// The examples as a table for the tests of `TambourProtocol`, with a function that decodes and
-/// encodes each type.
+/// Generates a table of the examples for the tests of `TambourProtocol`, and a function that
+/// decodes and encodes each type.
 struct ExampleVectorsSource {
     let specification: Specification
 

@@ -1,4 +1,5 @@
-/// Generates the committed files from a specification; paths start at the root of the repository.
+/// Generates the committed files from a specification. All paths are relative to the root of the
+/// repository.
 struct Generator {
     static let sources = "Sources/TambourProtocol/Generated"
     static let tests = "Tests/TambourProtocolTests/Generated"
@@ -13,7 +14,7 @@ struct Generator {
         inboundTypes = specification.inboundTypes
     }
 
-    /// Returns path and content of every generated file, sorted by path.
+    /// Returns the path and the content of every generated file, sorted by path.
     func files() -> [(path: String, content: String)] {
         var files = [
             (

@@ -137,7 +137,8 @@ struct OpcodesSource {
         }
     }
 
-    /// Returns the argument for the dialects in which the number has another meaning.
+    /// Returns the argument that lists the dialects in which the number has another meaning; empty
+    /// if there are none.
     private func movedIn(_ number: Int) -> String {
         let dialects = specification.dialects.filter { $0.movedOpcodes.contains(number) }
         return dialects.isEmpty ? "" : ", movedIn: \(swiftSet(dialects.map(\.name)))"

@@ -1,5 +1,5 @@
-/// Generates a JSON Schema (draft 2020-12) for each request, reply, push and error, for tools that
-/// process payloads as JSON.
+/// Generates a JSON Schema (draft 2020-12) for each request, reply, push and error. The schemas are
+/// for tools that process payloads as JSON.
 ///
 /// A schema accepts every value that a reader accepts, including ids as digits, nil for optional
 /// fields, and unknown keys. A byte string is `{"$bytes": hex}`. JSON Schema counts characters, so
@@ -9,7 +9,8 @@ struct PayloadSchemas {
 
     let specification: Specification
 
-    /// Returns path and content of every schema, sorted by path: `schema/<OPCODE>.<role>.json`.
+    /// Returns the path and the content of every schema, sorted by path. A path has the form
+    /// `schema/<OPCODE>.<role>.json`.
     func files() -> [(path: String, content: String)] {
         var files: [(path: String, content: String)] = []
         func add(_ opcode: OpcodeEntry, _ role: Example.Role, _ type: StructType?) {
@@ -51,7 +52,7 @@ struct PayloadSchemas {
         return schema
     }
 
-    /// Returns the names of all structs and enums in a payload, at any depth.
+    /// Returns the names of all structs and enums that a payload may contain at any depth.
     private func mentioned(by type: StructType) -> Set<String> {
         var found: Set<String> = []
         var open = type.fields
@@ -72,7 +73,8 @@ struct PayloadSchemas {
                 }
             ) { first, _ in first },
         ]
-        // A schema applies to every dialect, so a field that any dialect omits is not required.
+        // A schema applies to every dialect. A field that some dialect omits is therefore not
+        // required.
         let required = type.fields.filter { $0.isRequired && $0.absentIn.isEmpty }
         let always = required.filter(\.aliases.isEmpty).map(\.key)
         if !always.isEmpty { schema["required"] = always }

@@ -1,4 +1,5 @@
-/// The parts of a type whose encoding depends on the reader's capabilities.
+/// Determines which parts of a type are encoded differently for readers with different
+/// capabilities.
 struct Projection {
     let specification: Specification
 
@@ -8,8 +9,9 @@ struct Projection {
     /// Returns the capabilities that an enumeration's values need, in the specification's order.
     func gates(of type: EnumType) -> [String] { ordered(Set(type.values.compactMap(\.capability))) }
 
-    /// Returns whether a value of this type may be omitted. An enumeration value may be omitted if
-    /// it has no fallback; then every object with this value in a required field is omitted too.
+    /// Returns whether a value of this type may be omitted for some readers. An enumeration value
+    /// without a fallback may be omitted. If an object has this value in a required field, the
+    /// object is omitted too.
     func mayBeLeftOut(_ type: WireType) -> Bool {
         var seen: Set<String> = []
         return mayBeLeftOut(type, &seen)
@@ -46,13 +48,13 @@ struct Projection {
             else { return false }
             return type.fields.contains { $0.isRequired && mayBeLeftOut($0.type, &seen) }
         case .packed(let inner): return mayBeLeftOut(inner, &seen)
-        // Lists and maps lose items instead of being omitted.
+        // A list or map is not omitted as a whole; only its items are omitted.
         default: return false
         }
     }
 }
 
-/// Returns a set as Swift, for example `[.historyMore, .lz4Large]`.
+/// Returns a set of capabilities as a Swift expression, for example `[.historyMore, .lz4Large]`.
 func swiftSet(_ capabilities: [String]) -> String {
     "[\(capabilities.map { ".\(Names.camel(fromSeparated: $0))" }.joined(separator: ", "))]"
 }

@@ -2,8 +2,8 @@ import Foundation
 
 /// The whole specification as one JSON document, for tools in any language.
 ///
-/// The form is canonical: keys are sorted, lists keep the order of the YAML, and nothing depends on
-/// time or place.
+/// The form is canonical: keys are sorted, and lists keep the order of the YAML. The same
+/// specification always gives the same text.
 struct ProtocolBundle {
     let specification: Specification
 
@@ -151,7 +151,7 @@ struct ProtocolBundle {
         result["default"] = field.defaultValue.map { PayloadModel.node(of: $0).json }
         result["limit"] = field.limitUnits
         result["limitBytes"] = field.limitBytes
-        // Most fields have one list; only nested lists have a limit for each level.
+        // A field with one list has one limit. Only nested lists have a limit for each level.
         if field.limitItems.count == 1 {
             result["limitItems"] = field.limitItems[0]
         } else if !field.limitItems.isEmpty {

@@ -49,7 +49,8 @@ struct PushSource {
         }
     }
 
-    /// Generates a property that is a set of capabilities, empty for most pushes.
+    /// Generates a property of `Push` that is a set of capabilities. For most pushes, the set is
+    /// empty.
     private func write(
         _ property: String,
         _ sets: [(name: String, capabilities: [String])],

@@ -39,7 +39,8 @@ struct ReadExpression {
         "{ (reader: inout MessagePackReader) throws(PayloadError) -> \(type.swift) in \(body) }"
     }
 
-    /// Returns the limit of the list or map at a level, and the handling of its duplicates.
+    /// Returns the arguments for a list or map at a level: its limit, and how the reader handles
+    /// duplicates.
     private func containerArguments(_ level: Int) -> String {
         var arguments = [arguments(("maxItems", field.limitItems(at: level)))]
             .filter { !$0.isEmpty }

@@ -20,8 +20,8 @@ struct SampleSource {
             from: "\(Self.folder)/",
             imports: ["@testable package import TambourProtocol"]
         )
-        // These entries extend tables of the real specification, with bits and numbers that are
-        // free in those tables.
+        // The sample's entries extend the tables of the real specification. They use bits and
+        // numbers that are free in these tables.
         source.block("extension Capabilities") { source in
             for (index, capability) in specification.capabilities.enumerated() {
                 let name = Names.camel(fromSeparated: capability.name)

@@ -5,9 +5,9 @@ struct StructSource {
     /// Whether the reader rejects values over a limit.
     let isHeldAgainstLimits: Bool
 
-    /// The maximum number of fields of an object stored in place. A larger object is stored behind
-    /// a reference: it passes from reader to handler to store to push, and each copy of its fields
-    /// would retain a dozen references.
+    /// The maximum number of fields of an object that is stored in place. The program stores a
+    /// larger object behind a reference, because the object is copied often on its way from the
+    /// reader to a push. Each copy of its fields would retain a dozen references.
     private static let mostFieldsInPlace = 12
 
     private var isShared: Bool {
@@ -114,7 +114,7 @@ struct StructSource {
         }
     }
 
-    /// Generates the mirror for printing and logging, which masks secrets.
+    /// Generates the mirror that printing and logging use. The mirror masks secrets.
     private func writeMirror(to source: inout SourceText) {
         source.line()
         source.block("extension \(type.name): CustomReflectable") { source in
@@ -246,12 +246,12 @@ struct StructSource {
         !field.isOptional && field.absentIn.isEmpty
     }
 
-    /// Returns the Swift condition under which the packet's reader uses a dialect.
+    /// Returns the Swift condition that is true if the receiver of the packet uses a dialect.
     private func speaks(_ dialect: String) -> String {
         "writer.capabilities.contains(.\(Names.camel(fromSeparated: dialect)))"
     }
 
-    /// Returns statements that shadow a list by a copy without the items that dialects omit.
+    /// Returns statements that replace a list with a copy that lacks the items that dialects omit.
     private func fewerItems(_ field: Field) -> [String] {
         field.forms.compactMap { form in
             guard case .leavesOut(let key, let value) = form.change,
@@ -267,7 +267,7 @@ struct StructSource {
 
     /// Returns the condition under which an optional field is written.
     ///
-    /// - Parameter bound: Whether the condition binds the value to a name.
+    /// - Parameter bound: Whether the condition also unwraps the value and binds it to a name.
     private func presence(_ field: Field, bound: Bool) -> String {
         var conditions: [String] = []
         if !field.isCopy {
@@ -326,7 +326,8 @@ struct StructSource {
         case .text: ["writer.writeText(\(value)\(prefix(field)))"]
         case .string: ["writer.writeString(\(inWords(value, field))\(prefix(field)))"]
         case .bytes: ["writer.writeBytes(\(value))"]
-        // The array itself omits items that the reader does not support.
+        // The generated code calls `write` of the array, which omits the items that the reader does
+        // not support.
         case .list(let element) where mayBeLeftOut(element): ["\(value).write(to: &writer)"]
         case .list(let element):
             ["writer.writeArrayHeader(\(value).count)", "for item in \(value) {"]
@@ -335,7 +336,8 @@ struct StructSource {
         }
     }
 
-    /// Returns the expression for a string, including its replacements in dialects.
+    /// Returns the expression for a string. The expression replaces the words that a dialect writes
+    /// differently.
     private func inWords(_ value: String, _ field: Field) -> String {
         field.forms.reduce(value) { said, form in
             guard case .words(let words) = form.change else { return said }
@@ -345,7 +347,7 @@ struct StructSource {
         }
     }
 
-    /// Returns the argument for a dialect's prefix to the text.
+    /// Returns the argument for the prefix that a dialect puts before the text.
     private func prefix(_ field: Field) -> String {
         for form in field.forms {
             if case .prefix(let prefix) = form.change {
@@ -357,7 +359,7 @@ struct StructSource {
 }
 
 extension StructSource {
-    /// Generates the parts that depend on the reader's capabilities; most types have none.
+    /// Generates the members that depend on the reader's capabilities. Most types have none.
     private func writeProjection(to source: inout SourceText) {
         let projection = Projection(specification: specification)
         let gates = projection.gates(of: type)
@@ -454,8 +456,9 @@ struct EnumSource {
             .joined(separator: " || ")
     }
 
-    /// Returns the expression for the written name. A value without a fallback is always written
-    /// under its own name: its object is not sent to a reader that lacks the capability.
+    /// Returns the expression for the name that the server writes. A value without a fallback is
+    /// always written under its own name, because a reader without the capability does not receive
+    /// the object that contains it.
     private func written(_ value: EnumType.Value) -> String {
         guard let capability = value.capability, let fallback = value.fallback else {
             return literal(value.value)
@@ -465,7 +468,7 @@ struct EnumSource {
             "writer.capabilities.contains(.\(name)) ? \(literal(value.value)) : \(literal(fallback))"
     }
 
-    /// Generates the parts that depend on the reader's capabilities; most types have none.
+    /// Generates the members that depend on the reader's capabilities. Most types have none.
     private func writeProjection(to source: inout SourceText) {
         let gates = Projection(specification: specification).gates(of: type)
         guard !gates.isEmpty else { return }

@@ -1,11 +1,11 @@
 /// Reads a prose chapter: Markdown whose normative sentences end with an id such as `[FRM-04]`.
 ///
-/// A requirement is the text between its id and the previous id, or the start of the paragraph or
-/// list item.
+/// The text of a requirement ends at its id. It begins after the previous id, or at the start of
+/// the paragraph or list item.
 enum ChapterParser {
     /// - Parameters:
     ///   - name: The name of the file without the extension.
-    /// - text: Markdown that starts with a first-level heading.
+    ///   - text: Markdown that starts with a first-level heading.
     static func parse(_ text: String, name: String, file: String) -> Chapter {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         var title = name
@@ -32,7 +32,7 @@ enum ChapterParser {
         var line: Int
     }
 
-    /// Returns paragraphs, list items and table rows, without code blocks.
+    /// Returns the paragraphs, list items and table rows of a chapter. Skips code blocks.
     private static func blocks(_ lines: [String]) -> [Block] {
         var blocks: [Block] = []
         var isOpen = false

@@ -1,14 +1,14 @@
 import Yams
 
-/// A token bucket of `protocol.yaml`; requests take their cost from it.
+/// A token bucket of `protocol.yaml`. Each request takes its cost from one or more buckets.
 struct RateBucketEntry: Sendable {
-    /// What has a bucket of its own: each user, connection or address. `anyone` means the account
-    /// and, before login, the address as well.
+    /// The thing that has its own bucket: each user, each connection or each address. `anyone`
+    /// means the account and, before login, the address as well.
     enum Owner: String, CaseIterable, Sendable { case user, anyone, connection, address }
 
     var name: String
     var owner: Owner
-    /// Names of the limits for the bucket's capacity and its refill per minute.
+    /// The names of two limits: the capacity of the bucket, and its refill per minute.
     var burst: String
     var perMinute: String
     var doc: String
@@ -18,34 +18,37 @@ struct RateBucketEntry: Sendable {
     var isNamed: Bool { owner == .user || owner == .anyone }
 }
 
-/// The cost of a request, and the bucket that the cost is taken from: `cost` of an opcode.
+/// The value of `cost` of an opcode: the cost of a request, and the bucket that the cost is taken
+/// from.
 struct CostEntry: Sendable {
-    /// A class of the time for which the largest request occupies its queue on the reference
-    /// machine.
+    /// How long the largest request occupies its queue on the reference machine, as one of three
+    /// classes.
     enum Processor: String, CaseIterable, Sendable { case light, medium, heavy }
 
-    /// The users, besides possibly the requesting session, who receive the pushes of the request.
+    /// Who receives the pushes that the request causes. The requesting session may receive them
+    /// too.
     enum Audience: String, CaseIterable, Sendable { case nobody, ownSessions, members, contacts }
 
     var bucket: String
-    /// Further buckets that some forms of the request are charged to; `RateRules` decides which.
+    /// Further buckets that pay for some forms of the request. `RateRules` decides which forms.
     var also: [String]
     /// The base cost of the request.
     var units: Int
-    /// Paths of fields. Each item of a list or map, or each unit of a number, costs `itemUnits`
-    /// more.
+    /// The paths of fields that make the request dearer. Each item of such a list or map, or each
+    /// unit of such a number, adds `itemUnits` to the cost.
     var perItem: [String]
     var itemUnits: Int
-    /// The name of the limit whose value replaces an absent number; nil if 0 replaces it.
+    /// The name of the limit whose value counts if the number is absent. If nil, an absent number
+    /// counts as 0.
     var pageSize: String?
-    /// The limit of a number; units above it are neither served nor charged.
+    /// The name of the limit for the number. Units above the limit are not served and cost nothing.
     var maxPage: String?
-    /// The maximum rows that the largest request reads and writes, in any store.
+    /// The maximum numbers of rows that the largest request reads and writes, in any store.
     var rowsRead: Int
     var rowsWritten: Int
-    /// The maximum bytes by which the request can grow the store.
+    /// The maximum number of bytes that the request can add to the store.
     var bytesStored: Int
-    /// The maximum bytes of pushes for each receiver.
+    /// The maximum number of bytes of the pushes that each receiver gets.
     var bytesTold: Int
     var tells: Audience
     var processor: Processor

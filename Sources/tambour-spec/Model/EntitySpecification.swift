@@ -1,4 +1,5 @@
-/// A type of `entities.yaml`: entities that devices edit offline, with their rules.
+/// A type from `entities.yaml`. Devices edit entities of such a type offline, and the type contains
+/// the rules for conflicts.
 struct EntitySpecification: Sendable {
     enum Policy: String, CaseIterable, Sendable { case cas, lww, merge, append }
     enum Contest: String, CaseIterable, Sendable { case cas, lww }
@@ -8,15 +9,15 @@ struct EntitySpecification: Sendable {
     /// The name of the parent type; nil for a top-level type.
     var parent: String?
     var policy: Policy
-    /// For `merge`: the policy for a field that changed on both sides.
+    /// For `merge` only: the policy for a field that both the device and the server have changed.
     var contested: Contest?
     var deletion: Deletion
     /// Whether deleting the parent deletes these entities.
     var cascades: Bool
     var naturalKey: [String]
-    /// For a series: the field by which ranges select elements.
+    /// For a series only: the field whose value determines whether an element is in a range.
     var position: String?
-    /// The name of the limit for the bytes of an entity's fields.
+    /// The name of the limit for the total bytes of an entity's fields.
     var limitBytes: String
     var fields: [Field]
 
@@ -30,7 +31,8 @@ struct EntitySpecification: Sendable {
 
         var name: String { documented.name }
 
-        /// The case of `EntitySchema.FieldKind`; nil for a type that is not allowed for fields.
+        /// The name of the case of `EntitySchema.FieldKind`; nil if entities must not have fields
+        /// of this type.
         var kind: String? {
             switch type {
             case .bool: "bool"
@@ -45,7 +47,7 @@ struct EntitySpecification: Sendable {
         }
     }
 
-    /// The properties that devices rely on, in one line.
+    /// The rules that devices rely on, in one line.
     var rules: String {
         var words = [parent.map { "below \($0)" } ?? "at the top", policy.rawValue]
         if let contested { words.append("contested \(contested.rawValue)") }
@@ -73,7 +75,8 @@ extension [EntitySpecification] {
                     complain("\(entry.name): since no release there is", entry.origin)
                 }
             }
-            // Parents must precede children, so no type is its own ancestor.
+            // Parents must precede their children. This also ensures that no type is its own
+            // ancestor.
             if let parent = entity.parent, !names.contains(parent) {
                 complain("\(entity.name): \(parent) is no type above it")
             }

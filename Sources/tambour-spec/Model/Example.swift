@@ -5,8 +5,8 @@ struct ExampleFile: Sendable {
     var origin: Origin
 }
 
-/// A packet as a value and as bytes, with alternative encodings that readers must accept and
-/// encodings that readers must reject.
+/// A packet as a value and as bytes. Also contains other encodings: some that readers must accept
+/// as the same value, and some that readers must reject.
 struct Example: Sendable {
     enum Role: String, Sendable { case request, reply, error, push }
 
@@ -25,7 +25,7 @@ struct Example: Sendable {
         var wire: WireNode?
         var hex: String?
         var hexLine: Int
-        /// Overridden limits, so that few bytes suffice to exceed a limit.
+        /// Smaller values for limits, so that a short encoding can exceed a limit.
         var limits: [String: Int]
         var error: String
         var origin: Origin
@@ -37,7 +37,7 @@ struct Example: Sendable {
     var dialect: String?
     var sequence: Int
     var value: WireNode?
-    /// The value before the dialect changes it; nil if the dialect changes nothing.
+    /// The value without the dialect's changes; nil if the dialect changes nothing.
     var plain: WireNode?
     /// The whole packet in hex digits, or `auto` until `ExampleFiller` fills it in.
     var hex: String?

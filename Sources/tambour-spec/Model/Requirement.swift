@@ -8,18 +8,19 @@ struct Requirement: Sendable {
 
     /// The place that contains a requirement.
     enum Place: Equatable, Sendable {
-        /// A chapter of the prose, by the name of its file without the extension.
+        /// A chapter of the prose. The text is the name of the chapter's file without the
+        /// extension.
         case chapter(String)
-        /// An edge case of an opcode, by the opcode's name.
+        /// An edge case of an opcode. The text is the name of the opcode.
         case opcode(String)
     }
 
-    /// A group and a number, for example `FRM-04`; never reused.
+    /// The id: a group and a number, for example `FRM-04`. An id is never reused.
     var id: String
     var level: Level
     /// Markdown.
     var text: String
-    /// A title for lists; only edge cases have a title.
+    /// The title that lists show; nil for requirements that are not edge cases.
     var title: String?
     var place: Place
     var origin: Origin
@@ -53,7 +54,7 @@ struct Chapter: Sendable {
     var origin: Origin
 }
 
-/// A conversation of several clients with a server. The site shows it as a diagram, and the
+/// A conversation of one or more devices with a server. The site shows it as a diagram, and the
 /// conformance suite runs it.
 struct Flow: Sendable {
     var name: String
@@ -68,16 +69,18 @@ struct Flow: Sendable {
     }
 
     enum Action: Sendable {
-        /// A device opens a connection; the text is `alice.phone`, or `alice` for her first device.
+        /// A device opens a connection. The text names the device: `alice.phone`, or `alice` for
+        /// Alice's first device.
         case connect(String)
-        /// Connects and sends SESSION_INIT and LOGIN, for flows about another subject.
+        /// A device connects and sends SESSION_INIT and LOGIN. Serves flows that are about another
+        /// subject.
         case login(String)
         case disconnect(String)
         /// A note for the reader.
         case note(String)
         case request(opcode: String, from: String, value: WireNode, answer: Answer, save: [Saved])
         case push(opcode: String, to: String, value: WireNode, save: [Saved])
-        /// No packet arrives before the reply to a PING.
+        /// The device sends PING, and no other packet arrives before the reply.
         case silence(String)
     }
 
@@ -87,7 +90,7 @@ struct Flow: Sendable {
         case error(String)
     }
 
-    /// A part of a reply or push that later steps reference as `$name`.
+    /// A part of a reply or push. Later steps refer to it as `$name`.
     struct Saved: Sendable {
         var name: String
         /// A JSON pointer.

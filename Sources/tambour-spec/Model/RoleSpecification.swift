@@ -1,6 +1,6 @@
 /// The contents of `roles.yaml`: the permitted actions by role and kind of chat.
 struct RoleSpecification: Sendable {
-    /// A permission of an administrator or an option of a chat, as one bit of a number.
+    /// One bit of a number: a permission of an administrator, or an option of a chat.
     struct Bit: Sendable {
         var documented: Specification.Documented
         var bit: Int
@@ -10,7 +10,7 @@ struct RoleSpecification: Sendable {
 
     struct Action: Sendable {
         var documented: Specification.Documented
-        /// By kind, then by role: the text of the table cell.
+        /// The texts of the table cells. The first key is the kind of chat, the second is the role.
         var cells: [String: [String: String]]
 
         var name: String { documented.name }
@@ -119,7 +119,7 @@ struct RoleSpecification: Sendable {
                         )
                     )
                 }
-                // The roles of a kind of chat must be the same for all actions.
+                // Every action must have the same roles for a kind of chat.
                 if Set(row.keys) != Set(actions.first?.cells[kind.name]?.keys ?? row.keys) {
                     problems.append(
                         .init(

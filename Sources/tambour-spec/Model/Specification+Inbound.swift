@@ -15,8 +15,8 @@ extension Specification {
 extension StructType {
     /// Returns whether readers check values against the limits of their fields.
     ///
-    /// Values that only servers send are not rejected for their size, because a later server may
-    /// have wider limits.
+    /// Readers accept values of any size if only servers send them, because a later server may have
+    /// wider limits.
     func isHeldAgainstLimits(_ inboundTypes: Set<String>) -> Bool {
         role == .request || inboundTypes.contains(name)
     }

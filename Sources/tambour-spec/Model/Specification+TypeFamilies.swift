@@ -1,8 +1,8 @@
 extension Specification {
     /// Returns, for each type of `types.yaml`, the family whose generated file contains the type.
     ///
-    /// It is the family whose payloads name the type most often. A type that only other types name
-    /// gets the family of the first of those types. A type without any use has no family.
+    /// This is the family whose payloads name the type most often. If only other types name the
+    /// type, it gets the family of the first of them. A type that nothing names has no family.
     func typeFamilies() -> [String: String] {
         var most: [String: (family: String, uses: Int)] = [:]
         for family in families {

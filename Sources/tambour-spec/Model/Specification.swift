@@ -3,7 +3,8 @@
 /// Loaded by `SpecificationLoader`.
 struct Specification: Sendable {
     var version = 1
-    /// The accepted first bytes of a header; `writtenVersion` is the byte that writers use.
+    /// The values that a reader accepts as the first byte of a header. `writtenVersion` is the
+    /// value that writers use.
     var acceptedVersions: [Int] = []
     var writtenVersion = 0
     var idRanges: [IDRange] = []
@@ -23,10 +24,11 @@ struct Specification: Sendable {
     var roles = RoleSpecification()
     var entities: [EntitySpecification] = []
 
-    /// The names that control whether a value is written: capabilities, then dialects.
+    /// The capabilities and then the dialects. Each of them can determine whether a value is
+    /// written.
     var gates: [Documented] { capabilities + dialects.map(\.documented) }
 
-    /// Copies the fields of the object under `key` into the struct `type` itself.
+    /// Adds a copy of each field of the object under `key` to the struct `type`.
     mutating func copyFields(of key: String, in type: String, dialect: String?) {
         guard let index = structs.firstIndex(where: { $0.name == type }),
             case .named(let name)? = structs[index].fields.first(where: { $0.key == key })?.type
@@ -65,7 +67,7 @@ struct Specification: Sendable {
         var through: Int
     }
 
-    /// A name with its meaning, for example a state or capability.
+    /// A name and its meaning, for example of a state or a capability.
     struct Documented: Sendable {
         var name: String
         var since: Int
@@ -76,10 +78,11 @@ struct Specification: Sendable {
     /// A variant of the server's encoding for some clients, in addition to their capabilities.
     struct Dialect: Sendable {
         var documented: Documented
-        /// The dialect that this dialect builds on; both apply.
+        /// The dialect that this dialect builds on. Clients of this dialect get the changes of
+        /// both.
         var base: String?
-        /// Numbers with another meaning in the dialect. The server answers clients of the dialect
-        /// that send these numbers with `proto.opcode`.
+        /// The opcode numbers that have another meaning in the dialect. If a client of the dialect
+        /// sends such a number, the server answers with `proto.opcode`.
         var movedOpcodes: [Int]
 
         var name: String { documented.name }
@@ -104,21 +107,22 @@ struct Specification: Sendable {
     }
 
     struct Limit: Sendable {
-        /// The permitted change of the value in a later release.
+        /// How a later release may change the value.
         enum Change: String, CaseIterable, Sendable {
-            /// Only upwards: clients already send or expect values up to the current value.
+            /// A later release may only raise the value: clients already send or expect values up
+            /// to the current one.
             case wider
-            /// Only downwards: clients cannot accept larger values.
+            /// A later release may only lower the value: clients cannot accept larger values.
             case narrower
-            /// Both ways: clients cannot notice the change.
+            /// A later release may raise or lower the value: clients cannot notice the change.
             case any
-            /// No change: clients rely on the number itself.
+            /// The value must not change: clients rely on the number itself.
             case never
         }
 
         var name: String
         var value: Int
-        /// The maximum legal override; nil if any override is legal.
+        /// The maximum value to which the limit may be set; nil if any value is legal.
         var max: Int?
         var change = Change.wider
         var unit: String
@@ -139,7 +143,7 @@ struct Specification: Sendable {
         var swiftName: String
         var errorClass: Class
         var retry: Retry
-        /// Whether a request of any opcode may be answered with this error.
+        /// Whether the server may answer a request of any opcode with this error.
         var isCommon: Bool
         var message: String?
         /// The text for users, and the title of a dialog about the error.
@@ -167,7 +171,7 @@ struct Specification: Sendable {
         var origin: Origin
     }
 
-    /// A number with a known name that the server does not serve.
+    /// An opcode number whose name is known, but which the server does not serve.
     struct KnownOpcode: Sendable {
         var number: Int
         var name: String
@@ -175,7 +179,7 @@ struct Specification: Sendable {
         var origin: Origin
     }
 
-    /// One line with the number of entries of each kind.
+    /// A line that states how many entries of each kind the specification has.
     var summary: String {
         let opcodes = families.flatMap(\.opcodes)
         let examples = examples.flatMap(\.examples)
@@ -194,7 +198,7 @@ struct Specification: Sendable {
     }
 }
 
-/// The place of a value in the YAML, for messages.
+/// The place of a value in the YAML, as messages show it.
 struct Origin: Equatable, Sendable, CustomStringConvertible {
     var file: String
     var line: Int
@@ -205,7 +209,7 @@ struct Origin: Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A mistake in the specification, with its place.
+/// A mistake in the specification, and its place.
 struct Problem: Error, Equatable, CustomStringConvertible {
     var origin: Origin
     var text: String
@@ -222,11 +226,12 @@ struct Deprecation: Decodable, Sendable {
     var since: Int
     /// The replacement: an opcode's name, or the key of a field in the same struct.
     var replacement: String
-    /// The release that may stop serving the opcode or field; its name or key is never reused.
+    /// The release that may stop serving the opcode or field. The name or key of the opcode or
+    /// field is never reused.
     var sunset: Int
 }
 
-/// A served opcode or push.
+/// An opcode that the server serves: a request, a push, or both.
 struct OpcodeEntry: Sendable {
     enum Kind: String, CaseIterable, Sendable { case session, login, query, command }
     enum Idempotency: String, CaseIterable, Sendable { case safe, idempotent, keyed, unsafe }
@@ -271,7 +276,8 @@ struct StructType: Sendable {
     var role: Role
     var doc: String
     var since: Int
-    /// The limit of a whole encoded object; the server enforces it when it stores an object.
+    /// The name of the limit for the bytes of a whole encoded object. The server enforces this
+    /// limit when it stores an object.
     var limitBytes: String?
     var fields: [Field]
     var origin: Origin
@@ -291,35 +297,38 @@ struct Field: Sendable {
     var type: WireType
     var isRequired: Bool
     var defaultValue: DefaultValue?
-    /// Names of limits: the UTF-16 units of a text, the bytes of a text, string, bytes or `any`,
-    /// and the items of each list and map, outermost first.
+    /// The names of three kinds of limits. `limitUnits` limits the UTF-16 units of a text.
+    /// `limitBytes` limits the bytes of a text, a string, bytes or an `any`. `limitItems` limits
+    /// the items of each list and map, outermost first.
     var limitUnits: String?
     var limitBytes: String?
     var limitItems: [String] = []
-    /// The limit of the whole encoded field; the server enforces it when it builds or stores a
-    /// value.
+    /// The name of the limit for the whole encoded field. The server enforces this limit when it
+    /// builds or stores a value.
     var totalBytes: String?
-    /// The handling of a request that repeats a key or an item.
+    /// What the server does if a request repeats a key or an item.
     var duplicates: Duplicates?
-    /// The code that checks an `any`.
+    /// Which code checks an `any`.
     var anyCheck = AnyCheck.reader
-    /// Whether the server shortens the list or map so that the reply has at most `maxReplyBytes`.
+    /// Whether the field is a page: a list or map that the server shortens until the reply has at
+    /// most `maxReplyBytes`.
     var isPage = false
-    /// Fields that objects in this field never have.
+    /// The keys that objects in this field never contain.
     var without: [String] = []
     /// Alternative keys that readers accept for the field.
     var aliases: [String] = []
-    /// The path of keys to the field whose value is also written under this key; empty for an
-    /// ordinary field. A copy has no property and is not read.
+    /// For a copy of another field: the path of keys to that other field, whose value is also
+    /// written under this key. Empty for an ordinary field. A copy has no property, and readers
+    /// ignore it.
     var copyOf: [String] = []
     /// The capability or dialect that a client needs to receive the field.
     var capability: String?
-    /// The forms of the field in dialects that write it differently.
+    /// The forms of the field in the dialects that write the field differently.
     var forms: [DialectForm] = []
     var isSensitive: Bool
     var since: Int
     var doc: String
-    /// The reason for the field, if `doc` does not make it plain.
+    /// The reason why the field exists, if `doc` does not explain it.
     var why: String?
     var deprecated: Deprecation?
     var origin: Origin
@@ -335,8 +344,8 @@ struct Field: Sendable {
     /// Whether the field is present in every packet of every dialect.
     var isAlwaysThere: Bool { isRequired && absentIn.isEmpty }
 
-    /// Returns the name of the item limit of the list or map at a nesting level; 0 is the outermost
-    /// level.
+    /// Returns the name of the limit for the items of the list or map at a nesting level. Level 0
+    /// is the outermost one.
     func limitItems(at level: Int) -> String? {
         limitItems.indices.contains(level) ? limitItems[level] : nil
     }
@@ -348,16 +357,16 @@ struct Field: Sendable {
     }
 }
 
-/// A dialect's different form of a field.
+/// The way in which a dialect writes a field differently.
 struct DialectForm: Equatable, Sendable {
     enum Change: Equatable, Sendable {
         /// The field is omitted.
         case absent
         /// Some strings are replaced by other strings.
         case words([String: String])
-        /// This text precedes the value.
+        /// The dialect puts this text before the value.
         case prefix(String)
-        /// The list omits the items whose field `key` has this number.
+        /// The list lacks the items whose field `key` has this value.
         case leavesOut(key: String, value: Int)
     }
 
@@ -378,23 +387,23 @@ struct DialectForm: Equatable, Sendable {
     }
 }
 
-/// The handling of a repeated key of a map, or a repeated item of a list, in a request.
+/// What the server does if a request repeats a key of a map or an item of a list.
 enum Duplicates: String, CaseIterable, Sendable {
-    /// The last value of a key counts; a repeated item counts once.
+    /// Of a repeated key, the last value counts. A repeated item counts once.
     case merged
     /// The request is rejected.
     case refused
-    /// Every repetition counts; the documentation of the field explains it.
+    /// Every repetition counts. The documentation of the field explains the effect.
     case kept
 }
 
-/// The code that checks that every client can decode the values of an `any`.
+/// Which code checks whether every client can decode the values of an `any`.
 enum AnyCheck: String, CaseIterable, Sendable {
-    /// The reader rejects the request.
+    /// The reader checks the values, and rejects the whole request.
     case reader
-    /// The handler checks, and answers for each value separately.
+    /// The handler checks the values, and answers for each value separately.
     case handler
-    /// No check: the value is skipped, never stored and never sent.
+    /// No code checks the value, because the reader skips it. The server does not store or send it.
     case skipped
 }
 
@@ -424,8 +433,8 @@ struct EnumType: Sendable {
         var aliases: [String] = []
         /// The capability that a client needs to receive the value.
         var capability: String?
-        /// The value that is written instead. Without a fallback, the object that contains the
-        /// value is omitted.
+        /// The value that the server writes for clients without the capability. If there is no
+        /// fallback, the server omits the object that contains the value.
         var fallback: String?
         var doc: String
     }

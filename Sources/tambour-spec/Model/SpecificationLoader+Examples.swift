@@ -1,6 +1,7 @@
 import Yams
 
-/// Reads the examples, which are packets as values and bytes, and the conversations.
+/// Reads two kinds of files: the examples, which are packets as values and bytes, and the flows,
+/// which are conversations.
 extension SpecificationLoader {
     mutating func loadExamples(_ file: String, into specification: inout Specification) {
         guard let map = document(file) else { return }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Reads the tables that each have one file: protocol, limits, errors, roles, entities.
+/// Reads the tables, each of which has its own file: protocol, limits, errors, roles and entities.
 extension SpecificationLoader {
     mutating func loadProtocol(into specification: inout Specification) {
         guard let map = document("protocol.yaml") else { return }
@@ -105,7 +105,8 @@ extension SpecificationLoader {
             let map = document(file)
         else { return }
         specification.entities = maps(map, "entities").map { entry in
-            // Calls `documented` last, because it reports the keys that were not read until then.
+            // Calls `documented` last, because `documented` reports all keys that have not been
+            // read yet.
             var entity = EntitySpecification(
                 documented: .init(name: "", since: 0, doc: "", origin: entry.origin),
                 parent: entry.string("parent"),

@@ -100,7 +100,8 @@ extension SpecificationLoader {
         }
     }
 
-    /// Reads `inDialect`: each dialect has `absent`, or a map with one change.
+    /// Reads `inDialect`. The value for each dialect is `absent`, or a map that contains one
+    /// change.
     private mutating func forms(_ entry: YAMLMap) -> [DialectForm] {
         guard let node = entry.node("inDialect"), let forms = map(node, file: entry.origin.file)
         else { return [] }

@@ -1,8 +1,8 @@
 import Foundation
 import Yams
 
-/// Reads `protocol-spec/` into a `Specification`; collects all problems instead of stopping at the
-/// first.
+/// Reads `protocol-spec/` into a `Specification`. Does not stop at the first problem, but collects
+/// all of them.
 struct SpecificationLoader {
     let root: URL
     var problems: [Problem] = []

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A hand-written file.
+/// Reads hand-written files.
 enum TextFile {
     /// Reads a file as UTF-8.
     ///
@@ -14,8 +14,8 @@ enum TextFile {
         }
         guard let data = try? Data(contentsOf: url) else { throw problem("cannot be read") }
         if let text = String(validating: data, as: UTF8.self) { return text }
-        // A line break is never part of another character, so every line can be validated
-        // separately.
+        // In UTF-8, the byte of a line break is never part of another character. Every line can
+        // therefore be validated separately.
         let lines = data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         let line = lines.firstIndex { String(validating: $0, as: UTF8.self) == nil } ?? 0
         throw problem("is not UTF-8", line: line + 1)

@@ -8,7 +8,7 @@ indirect enum WireType: Hashable, Sendable {
     case map(key: WireType, value: WireType)
     /// A map with names as keys.
     case names(WireType)
-    /// A value stored in its encoded form.
+    /// A value that is kept in its encoded form.
     case packed(WireType)
     /// A struct or enum of `types.yaml`.
     case named(String)
@@ -19,7 +19,8 @@ indirect enum WireType: Hashable, Sendable {
         "chatId": .chatID, "userId": .userID, "messageId": .messageID,
     ]
 
-    /// The maximum nesting of types; no legal type nests deeper than three.
+    /// The maximum nesting depth of a type expression. No legal type needs a depth greater than
+    /// three.
     static let mostNested = 32
 
     /// Returns whether an expression nests too deep. Each enclosing type has one `<`.

@@ -1,7 +1,7 @@
 import Yams
 
-/// A YAML map that records which keys the loader reads. Unread keys are reported, because they are
-/// probably misspelt.
+/// A YAML map that records which keys the loader reads. Reports the keys that the loader has not
+/// read, because they are probably misspelt.
 final class YAMLMap {
     let origin: Origin
     let entries: [(String, Node)]
@@ -93,7 +93,7 @@ final class YAMLMap {
         return choice
     }
 
-    /// Returns the problems found, including keys that were never read.
+    /// Returns the problems found so far. Each key that was never read is a problem too.
     func problems() -> [Problem] {
         found
             + entries.map(\.0).filter { !asked.contains($0) }.map {

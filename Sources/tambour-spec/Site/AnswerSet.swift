@@ -1,10 +1,10 @@
-/// All possible answers to a request, and the advice for a client about each.
+/// All possible answers to a request, and what a client should do after each answer.
 struct AnswerSet {
     struct Answer: Equatable {
         enum What: Equatable {
             case reply
             case error(String)
-            /// The connection closed before an answer arrived.
+            /// The connection was closed before an answer arrived.
             case nothing
         }
 
@@ -50,7 +50,8 @@ struct AnswerSet {
 
     private static let lost = "The connection ended before an answer came."
 
-    /// Returns the first state in which an opcode is legal; nil when it is legal from the start.
+    /// Returns the first connection state in which an opcode is legal; nil if the opcode is legal
+    /// from the start.
     private static func state(
         neededBy opcode: OpcodeEntry,
         in specification: Specification
@@ -63,7 +64,7 @@ struct AnswerSet {
         Answer(what: .error(error.code), when: error.when, advice: advice(on: error))
     }
 
-    /// Returns the advice for a client about an error.
+    /// Returns the advice: what a client should do after an error.
     static func advice(on error: Specification.ErrorCode) -> String {
         if error.errorClass == .hard {
             return "The connection is closed. Connect again; the same bytes will fail again."

@@ -30,7 +30,7 @@ struct Docs: ParsableCommand {
     }
 }
 
-/// All files that MkDocs needs, generated and hand-written.
+/// All files that MkDocs needs. Some are generated, others are hand-written.
 struct Site {
     let specification: Specification
     /// The root of the repository.
@@ -38,8 +38,8 @@ struct Site {
 
     private var handmade: URL { root.appending(path: "protocol-spec/site") }
 
-    /// Returns path and content of the files, relative to the output folder; `pages` contains the
-    /// pages.
+    /// Returns the path and content of each file. Paths are relative to the output folder, and the
+    /// pages are in the subfolder `pages`.
     ///
     /// - Throws: The error from reading a file of the repository.
     func files() throws -> [(path: String, content: Data)] {
@@ -89,8 +89,8 @@ struct Site {
             + schemas.map { SiteGenerator.Download(path: $0.path, doc: "", content: $0.content) }
     }
 
-    /// Returns the notes of every release except the first, and of the changes since the newest
-    /// release.
+    /// Returns the release notes of every release except the first. If the specification is newer
+    /// than the newest release, also returns the notes of the changes since then.
     private func releases() throws -> [SiteGenerator.Release] {
         let releases = Releases(root: root)
         var written = try releases.versions.map { try releases.release($0) }

@@ -1,9 +1,10 @@
-/// The fields of a struct as a table.
+/// A table of the fields of a struct.
 struct FieldTable {
     private let type: StructType
     private let specification: Specification
     private let prose: Prose
-    /// The prefix of the fields' anchors; nil if another table has the anchors.
+    /// The prefix of the anchors of the fields; nil if another table already contains these
+    /// anchors.
     private let anchor: String?
 
     init(_ type: StructType, in specification: Specification, _ prose: Prose, anchor: String?) {
@@ -81,8 +82,8 @@ struct FieldTable {
 }
 
 extension Deprecation {
-    /// Returns the deprecation as HTML, with the replacement and the release that may remove the
-    /// item.
+    /// Returns the deprecation as HTML. Names the replacement, and the release that may remove the
+    /// deprecated item.
     func text(_ prose: Prose) -> String {
         "deprecated since release \(since), use \(prose.code(replacement)); may go with release \(sunset)"
     }

@@ -31,7 +31,8 @@ struct FlowPage {
 
     // MARK: Drawing
 
-    /// The devices of the first person, the server, then the other devices.
+    /// The lanes from left to right: the devices of the first person, the server, the devices of
+    /// the other people.
     private var lanes: [String] {
         var devices: [String] = []
         for step in flow.steps {
@@ -115,7 +116,7 @@ struct FlowPage {
         )
     }
 
-    /// Returns the keys of a packet, with their values; omits values that come from earlier steps.
+    /// Returns the keys and values of a packet. Omits a value that refers to an earlier step.
     private static func brief(_ value: WireNode) -> String {
         guard case .map(let pairs) = value else { return "" }
         return pairs.map { pair in

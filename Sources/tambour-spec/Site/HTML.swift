@@ -32,7 +32,7 @@ struct HTMLTable {
         case section(String)
     }
 
-    /// The class of the table in the stylesheet, in addition to `sheet`.
+    /// The class name of the table for the stylesheet. The table also has the class `sheet`.
     let name: String
     let columns: [String]
     private var rows: [Row] = []
@@ -53,7 +53,7 @@ struct HTMLTable {
         rows.append(.cells(cells, attributes: attributes))
     }
 
-    /// Adds a row with a heading for the following rows.
+    /// Adds a row that serves as the heading of the rows after it.
     mutating func section(_ title: String) { rows.append(.section(title)) }
 
     var html: String {

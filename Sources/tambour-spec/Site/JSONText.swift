@@ -1,10 +1,10 @@
-/// Formats a value as JSON for people, with keys in their original order and short containers on
-/// one line.
+/// Formats a value as JSON for people. Keys keep their original order, and short containers are
+/// written on one line.
 ///
 /// A byte string is `{"$bytes": "hex"}`, as in the bundle.
 struct JSONText {
     private let node: WireNode
-    /// Lines longer than this are broken where possible.
+    /// The maximum length of a line, if the line can be broken.
     private static let width = 76
 
     init(_ node: WireNode) {
@@ -33,7 +33,7 @@ struct JSONText {
         return pieces.text
     }
 
-    /// Text and its HTML, written together.
+    /// The same text in two forms, plain and as HTML.
     private struct Pieces {
         var text = ""
         var html = ""

@@ -76,8 +76,8 @@ struct OpcodePage {
             return
         }
         page.html(FieldTable(type, in: specification, prose, anchor: part).html())
-        // The page shows types that a client must write in full; types that a client only reads are
-        // linked.
+        // If a client must write a type, this page shows the whole type. If a client only reads it,
+        // the page links to it.
         guard part == "request" else { return }
         for inner in specification.structs(within: type) {
             page.html(
@@ -234,7 +234,8 @@ struct OpcodePage {
 }
 
 extension Specification {
-    /// Returns the objects in a struct at any depth, in the order of their first use.
+    /// Returns the object types that a struct contains at any depth, in the order of their first
+    /// use.
     fileprivate func structs(within type: StructType) -> [StructType] {
         var found: [StructType] = []
         var waiting = [type]
@@ -284,7 +285,7 @@ extension OpcodeEntry.Idempotency {
 }
 
 extension Flow {
-    /// The opcodes of the flow's packets.
+    /// The opcodes of the packets in the flow.
     var opcodes: Set<String> {
         Set(
             steps.compactMap { step in

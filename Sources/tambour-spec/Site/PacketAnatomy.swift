@@ -14,20 +14,20 @@ struct PacketAnatomy {
 
         var part: Part
         var offset: Int
-        /// The encoded key if the run is an entry of a map; otherwise empty.
+        /// The bytes of the key if the run is an entry of a map; otherwise empty.
         var key: [UInt8] = []
         var bytes: [UInt8]
         /// The name of a header field, or a JSON pointer into the payload.
         var place: String
         var meaning: String
-        /// MessagePack's name of the encoding, such as `uint 64`; empty in the header and for types
-        /// with one encoding.
+        /// The name of the encoding in MessagePack, such as `uint 64`. Empty in the header, and for
+        /// types that have only one encoding.
         var encoding = ""
         /// The nesting depth in the payload.
         var depth = 0
         /// The corresponding field of the specification.
         var field: FieldName?
-        /// Whether the item's key is unknown in its object.
+        /// Whether the run is an entry whose key is unknown in the containing object.
         var isUnknown = false
     }
 
@@ -37,7 +37,7 @@ struct PacketAnatomy {
         var key: String
     }
 
-    /// The maximum levels to decode; a deeper value becomes part of one run.
+    /// The maximum nesting depth to decode. A value that is nested more deeply is shown as one run.
     private static let mostLevels = 40
 
     private(set) var runs: [Run] = []
@@ -139,7 +139,7 @@ struct PacketAnatomy {
         position = bytes.count
     }
 
-    /// The schema's expectation for a value.
+    /// What the schema expects at the place of a value.
     private enum Schema {
         case fields(StructType)
         case type(WireType)
@@ -158,8 +158,9 @@ struct PacketAnatomy {
     /// Reads a value and everything in it.
     ///
     /// - Parameters:
-    /// - key: The offset of the preceding key; nil if there is no key.
-    /// - field: The field that contains this value; nil at the top and for items of lists.
+    ///   - key: The offset of the preceding key; nil if there is no key.
+    ///   - field: The field that contains this value; nil for the payload itself and for items of
+    ///     lists.
     private mutating func readValue(
         at path: String,
         depth: Int,

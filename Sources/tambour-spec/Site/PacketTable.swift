@@ -1,4 +1,4 @@
-/// A packet as a table of its bytes and their fields.
+/// A table of the bytes of a packet, and the fields that the bytes encode.
 struct PacketTable {
     private let anatomy: PacketAnatomy
     private let prose: Prose

@@ -1,7 +1,8 @@
-/// Converts texts of the specification for a page, and links the names in them.
+/// Converts texts of the specification to HTML or Markdown for a page. Turns the names in the texts
+/// into links.
 struct Prose {
     let places: SitePlaces
-    /// The page that contains the texts.
+    /// The path of the page that contains the texts.
     let page: String
 
     /// Returns a text of the YAML as HTML.
@@ -21,14 +22,14 @@ struct Prose {
         return result + HTML.escaped(rest)
     }
 
-    /// Returns a name as code with a link; nil if the name has no target, or the target is this
-    /// page.
+    /// Returns a name as code with a link. Returns nil if the name has no link target, or if the
+    /// target is this page.
     func name(_ name: String) -> String? {
         guard let target = places.target(named: name), !isHere(target) else { return nil }
         return HTML.link(HTML.code(name), to: places.address(of: target, from: page))
     }
 
-    /// Returns a name as code, with a link if it has a target.
+    /// Returns a name as code. Adds a link if the name has a link target on another page.
     func code(_ name: String) -> String { self.name(name) ?? HTML.code(name) }
 
     /// Returns a link to a target.
@@ -50,8 +51,8 @@ struct Prose {
         }
     }
 
-    /// Returns the Markdown of a chapter with anchors for requirements and links for names; code
-    /// stays unchanged.
+    /// Adds anchors for requirements and links for names to the Markdown of a chapter. Leaves code
+    /// unchanged.
     func markdown(_ text: String) -> String {
         var isCode = false
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
@@ -67,7 +68,7 @@ struct Prose {
     private func markdownLine(_ line: Substring) -> String {
         var result = ""
         var rest = line
-        // Links in the source text stay unchanged.
+        // Leaves existing links in the text unchanged.
         let pattern = /\[[^\]]*\]\([^)]*\)|\[([A-Z]{3}-[0-9]{2})\]|`([^`]+)`|\b[A-Z][A-Z0-9_]{2,}\b/
         while let match = rest.firstMatch(of: pattern) {
             result += rest[..<match.range.lowerBound]
@@ -97,7 +98,7 @@ struct Prose {
         return places.address(of: target, from: page)
     }
 
-    /// Returns whether a target is this whole page, without an anchor.
+    /// Returns whether a target is this page as a whole, not an anchor on it.
     private func isHere(_ target: SitePlaces.Target) -> Bool {
         places.place(of: target) == SitePlaces.Place(page: page, anchor: nil)
     }

@@ -2,7 +2,7 @@ import Foundation
 
 /// The cases of the conformance suite that cover each requirement.
 struct ConformanceCases {
-    /// The names of cases by requirement, in file order.
+    /// The names of the cases for each requirement, in the order of the files.
     private(set) var names: [String: [String]] = [:]
 
     /// Reads the decorators of the cases: `@case("FRM-03")` above `def test_…`.
@@ -36,7 +36,7 @@ struct ConformanceCases {
     }
 }
 
-/// Every requirement with its text, its place and its conformance cases.
+/// The page that lists every requirement with its text, its place and its conformance cases.
 struct RequirementPage {
     let specification: Specification
     let places: SitePlaces

@@ -1,5 +1,5 @@
-/// A conversation as a diagram, with a line for each device and the server, and an arrow for each
-/// packet.
+/// A diagram of a conversation. Each device and the server have a vertical line, and each packet is
+/// an arrow.
 ///
 /// The diagram uses the page's colours, so it is also readable in dark mode.
 struct SequenceDiagram {
@@ -9,7 +9,8 @@ struct SequenceDiagram {
             case request, reply, error, push
         }
 
-        /// A packet. `detail` shows its contents, truncated to the available width.
+        /// A packet. `detail` is the text for its contents; the drawing truncates it to the
+        /// available width.
         case packet(
             number: Int?,
             from: String,
@@ -19,7 +20,7 @@ struct SequenceDiagram {
             detail: String,
             address: String?
         )
-        /// A change of a device's connection: it connects or disconnects.
+        /// A device connects or disconnects.
         case event(number: Int, lane: String, text: String, isEnd: Bool)
         case note(String)
     }
@@ -30,7 +31,7 @@ struct SequenceDiagram {
     }
 
     let title: String
-    /// The lanes from left to right.
+    /// The devices and the server, each of which has a lane, from left to right.
     let lanes: [String]
     let rows: [Row]
 
@@ -48,10 +49,10 @@ private struct Drawing {
     private let margin: Double
     private var y = 52.0
     private var shapes = ""
-    /// The vertical start and end of each lane's lines.
+    /// The vertical positions at which the lines of each lane start and end.
     private var spans: [String: [(from: Double, to: Double?)]] = [:]
 
-    /// The average character width of the text, and of the smaller text.
+    /// The average widths of a character in normal text and in small text.
     private static let advance = 7.4
     private static let smallAdvance = 6.4
 
@@ -160,7 +161,7 @@ private struct Drawing {
         y += 12
     }
 
-    /// Writes a text centred as close to `middle` as the canvas permits.
+    /// Writes a text centred at `middle`. Shifts the text if it would extend beyond the canvas.
     ///
     /// - Parameter content: SVG.
     private mutating func text(_ content: String, at middle: Double, length: Double, name: String) {
@@ -200,8 +201,8 @@ private struct Drawing {
 
                     """
             }
-            // The device name is below the person's name, because both on one line are too wide for
-            // a phone.
+            // The name of the device is below the name of the person, because one line with both
+            // names is too wide for a phone.
             let words = lane.split(separator: ".").map(String.init)
             let longest = words.map(\.count).max() ?? 0
             let width = max(Double(longest) * Self.advance + 12, 52)

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Converts the specification to the sources of the reference site: Markdown, diagrams and MkDocs
-/// configuration.
+/// Converts the specification to the sources of the reference site: Markdown pages, diagrams, and
+/// the navigation for MkDocs.
 struct SiteGenerator {
     let specification: Specification
     let cases: ConformanceCases
@@ -11,10 +11,10 @@ struct SiteGenerator {
 
     /// A file for readers to download.
     struct Download {
-        /// The path below the root of the site.
+        /// The path relative to the root of the site.
         var path: String
-        /// A description in the style of the specification's texts; empty for files that another
-        /// page lists.
+        /// A description that may contain names in backticks, as the texts of the specification do.
+        /// Empty for files that another page lists.
         var doc: String
         var content: String
     }
@@ -39,7 +39,7 @@ struct SiteGenerator {
         places = SitePlaces(specification)
     }
 
-    /// The chapters in reading order; the remaining chapters follow.
+    /// The names of the chapters that come first, in reading order. The remaining chapters follow.
     private static let chapterOrder = ["framing", "payload", "session", "pushes", "evolution"]
     private static let guide = "guide"
 
@@ -267,7 +267,8 @@ struct SiteGenerator {
 }
 
 extension OpcodeEntry {
-    /// Returns links to the JSON Schemas of the opcode's payloads, by role.
+    /// Returns links to the JSON Schemas of the opcode's payloads. The text of each link is the
+    /// role.
     func schemaLinks(up: String) -> String {
         (payloads.map(\.part) + ["error"]).map { role in
             HTML.link(role, to: "\(up)schema/\(name).\(role).json")

@@ -1,15 +1,15 @@
 /// A page under construction: Markdown with HTML blocks.
 struct SitePage {
-    /// The path below the root, without a suffix.
+    /// The path relative to the root of the site, without a suffix.
     let path: String
     let title: String
     private(set) var text: String
 
     /// - Parameters:
     ///   - anchor: The anchor of the title.
-    /// - description: The text for search engines; nil omits it.
-    /// - boost: The weight of the page in search results.
-    /// - isAlone: Whether the page has no navigation beside it.
+    ///   - description: The description for search engines; nil for a page without a description.
+    ///   - boost: The weight of the page in search results.
+    ///   - isAlone: Whether the page is shown without the navigation at its side.
     init(
         _ path: String,
         title: String,

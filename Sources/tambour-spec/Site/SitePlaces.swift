@@ -1,4 +1,4 @@
-/// The page and anchor of every link target in the site.
+/// Finds the page and the anchor of every possible link target on the site.
 struct SitePlaces {
     /// A possible target of a link.
     enum Target: Hashable {
@@ -17,7 +17,7 @@ struct SitePlaces {
         case requirement(String)
     }
 
-    /// A page, given by its path below the root without a suffix, and an anchor on the page.
+    /// A page and an anchor on it. `page` is the path relative to the root, without a suffix.
     struct Place: Equatable {
         var page: String
         var anchor: String?
@@ -25,8 +25,7 @@ struct SitePlaces {
 
     private let pageOfOpcode: [String: String]
     private let pageOfRequirement: [String: String]
-    /// The opcode and the part (request, reply or push) of each payload struct, by the struct's
-    /// name.
+    /// For the name of each payload struct: its opcode, and its part (request, reply or push).
     private let payloads: [String: (opcode: String, part: String)]
     private let names: [String: Target]
 
@@ -61,7 +60,8 @@ struct SitePlaces {
         self.names = names
     }
 
-    /// Returns the link target of a word in the specification's texts; nil if the word has none.
+    /// Returns the link target of a word in the specification's texts; nil if the word has no
+    /// target.
     func target(named name: String) -> Target? { names[name] }
 
     func place(of target: Target) -> Place {
@@ -93,8 +93,8 @@ struct SitePlaces {
     ///
     /// - Parameters:
     ///   - page: The page that contains the link.
-    ///   - suffix: `html` in HTML, which MkDocs leaves unchanged; `md` in Markdown, which MkDocs
-    ///     checks and rewrites.
+    ///   - suffix: The suffix of the page's file: `html` for links in HTML, which MkDocs leaves
+    ///     unchanged; `md` for links in Markdown, which MkDocs checks and rewrites.
     func address(of target: Target, from page: String, suffix: String = "html") -> String {
         let place = place(of: target)
         let anchor = place.anchor.map { "#\($0)" } ?? ""
@@ -112,7 +112,7 @@ struct SitePlaces {
 }
 
 extension OpcodeEntry {
-    /// The payloads of the opcode, with their names in headings and anchors.
+    /// The payloads of the opcode. `part` is the name of a payload in headings and anchors.
     var payloads: [(part: String, type: StructType)] {
         [("request", request), ("reply", reply), ("push", push)].compactMap { part, type in
             type.map { (part, $0) }

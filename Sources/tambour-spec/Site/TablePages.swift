@@ -9,7 +9,7 @@ struct TablePages {
 
     // MARK: Opcodes
 
-    /// Returns the page of all opcode numbers and names, with the connection states.
+    /// Returns the page that lists all opcode numbers and names, and the connection states.
     func opcodeIndex() -> SitePage {
         let prose = prose("opcodes")
         var page = SitePage(
@@ -218,7 +218,8 @@ struct TablePages {
 
     // MARK: Entities
 
-    /// Returns the page of types that devices edit offline, with the handling of conflicts.
+    /// Returns the page of the entity types that devices edit offline. The page explains how
+    /// conflicts are resolved.
     func entities() -> SitePage {
         let prose = prose("entity-types")
         var page = SitePage(
@@ -304,8 +305,8 @@ struct TablePages {
         return table.html
     }
 
-    /// Returns a link to every push, field and value that needs a capability or dialect, or has
-    /// another form in the dialect.
+    /// Returns a link to every push, field and value that needs a capability or dialect. Also
+    /// returns links to the fields that a dialect changes.
     private func needing(_ capability: String, _ prose: Prose) -> [String] {
         let pushes = opcodes.filter { $0.capability == capability }.map { prose.code($0.name) }
         let payloads = opcodes.flatMap { $0.payloads.map(\.type) }
@@ -329,7 +330,7 @@ struct TablePages {
 
     // MARK: Types
 
-    /// The encoding of simple types.
+    /// The simple types, and how each is encoded.
     static let simpleTypes: [(type: WireType, form: String)] = [
         (.bool, "A boolean."),
         (.int, "An integer of 64 bits with a sign, in any width that holds it."),
@@ -426,7 +427,7 @@ struct TablePages {
 }
 
 extension String {
-    /// The text up to the first full stop before a space.
+    /// The text up to and including the first full stop that a space follows.
     fileprivate var firstSentence: String {
         firstRange(of: ". ").map { String(self[..<$0.lowerBound]) + "." } ?? self
     }

@@ -1,6 +1,6 @@
 /// Reads LZ4 blocks.
 ///
-/// An independent implementation: it shares no code with `TambourProtocol`, which uses the LZ4
+/// This implementation is independent: it shares no code with `TambourProtocol`, which uses the LZ4
 /// library.
 enum WireBlock {
     struct Failure: Error, Equatable, CustomStringConvertible {
@@ -11,13 +11,13 @@ enum WireBlock {
 
     /// Returns the decompressed bytes of a block.
     ///
-    /// - Throws: `Failure`, in the same words as the runtime's errors, if the block is invalid or
-    ///   inflates to more than `limit` bytes.
+    /// - Throws: `Failure` if the block is invalid or inflates to more than `limit` bytes. The
+    ///   wording equals the wording of the runtime's errors.
     static func inflate(_ block: [UInt8], limit: Int) throws(Failure) -> [UInt8] {
         var bytes: [UInt8] = []
         var index = 0
-        // The last match: the position of its offset in the block, and the range of bytes that it
-        // wrote.
+        // `lastOffset` is the position in the block of the last match's offset. `lastMatch` is the
+        // range of bytes that this match wrote.
         var lastOffset = -1
         var lastMatch = 0..<0
 
@@ -33,10 +33,10 @@ enum WireBlock {
             index += literals
 
             if index == block.count {
-                // An empty output has only one valid form.
+                // If the output is empty, zero is the only valid token.
                 guard !bytes.isEmpty || token == 0 else { throw .damaged }
-                // The format requires literals at the end, so that readers may copy in wide steps
-                // up to that point.
+                // The format requires that a block ends with literals. Readers may therefore copy
+                // several bytes at a time before the end.
                 let isEnd =
                     lastOffset < 0
                     || lastOffset <= block.count - 8 && lastMatch.lowerBound <= bytes.count - 12
@@ -61,8 +61,8 @@ enum WireBlock {
         throw .damaged
     }
 
-    /// Reads a length. If the first value is 15, the following bytes are added, up to and including
-    /// the first byte below 255.
+    /// Reads a length. If `start` is 15, adds the following bytes, up to and including the first
+    /// byte below 255.
     private static func length(
         from start: Int,
         in block: [UInt8],

@@ -1,19 +1,20 @@
 /// Reads MessagePack into a `WireNode`.
 ///
-/// An independent implementation: it shares no code with `TambourProtocol`.
+/// This implementation is independent: it shares no code with `TambourProtocol`.
 struct WireDecoder {
-    /// The reason why bytes are not exactly one value, in the same words as the runtime's errors.
+    /// The reason why bytes are not exactly one value. The wording equals the wording of the
+    /// runtime's errors.
     struct Failure: Error, CustomStringConvertible {
         var description: String
-        /// The decoder's position in bytes.
+        /// The position at which decoding stopped, in bytes.
         var offset: Int
     }
 
     /// The limits on the depth and size of a value.
     struct Bounds {
-        /// The maximum nesting of containers.
+        /// The maximum nesting depth of containers.
         var depth = Int.max
-        /// The maximum number of items and entries of all containers together.
+        /// The maximum number of items and entries, counted over all containers.
         var elements = Int.max
     }
 
@@ -28,9 +29,9 @@ struct WireDecoder {
         self.bounds = bounds
     }
 
-    /// Returns the single value in the bytes. No bytes, or a single nil, count as an empty map.
+    /// Returns the single value in the bytes. Empty bytes, or a single nil, count as an empty map.
     ///
-    /// - Parameter bounds: The limits for untrusted bytes; trusted bytes need no limits.
+    /// - Parameter bounds: The limits on depth and size. Only untrusted bytes need limits.
     static func decode(
         _ bytes: [UInt8],
         bounds: Bounds = Bounds()
@@ -135,7 +136,7 @@ struct WireDecoder {
         return .map(pairs)
     }
 
-    /// Enters a container of `count` entries with `values` values each.
+    /// Begins to read a container of `count` entries, each of which consists of `values` values.
     private mutating func enter(_ count: Int, values: Int) throws(Failure) {
         // Every value takes at least one byte.
         guard count * values <= bytes.count - position else { throw truncated() }

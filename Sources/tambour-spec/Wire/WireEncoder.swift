@@ -1,6 +1,6 @@
-/// Writes a `WireNode` as MessagePack, with the encodings that `forced` nodes give.
+/// Writes a `WireNode` as MessagePack. A `forced` node determines the encoding of its value.
 ///
-/// An independent implementation: it shares no code with `TambourProtocol`.
+/// This implementation is independent: it shares no code with `TambourProtocol`.
 struct WireEncoder {
     private(set) var bytes: [UInt8] = []
 

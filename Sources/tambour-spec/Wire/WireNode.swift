@@ -1,6 +1,6 @@
 import Yams
 
-/// An untyped MessagePack value for examples, optionally with a given encoding.
+/// An untyped MessagePack value. An example can also prescribe the encoding of the value.
 indirect enum WireNode: Equatable, Sendable {
     case null
     case bool(Bool)
@@ -15,7 +15,7 @@ indirect enum WireNode: Equatable, Sendable {
     case array([WireNode])
     case map([Pair])
     case ext(type: Int8, [UInt8])
-    /// The inner value in a given encoding, such as `u64` or `str32`.
+    /// A value that must be written in the named encoding, such as `u64` or `str32`.
     case forced(String, WireNode)
     /// Bytes that are written unchanged.
     case raw([UInt8])
@@ -109,7 +109,7 @@ indirect enum WireNode: Equatable, Sendable {
         return pairs.first { $0.key == .string(key) }?.value
     }
 
-    /// The value without its given encodings.
+    /// The value without the prescribed encodings.
     var plain: WireNode {
         switch self {
         case .forced(_, let inner): inner.plain
@@ -137,10 +137,10 @@ indirect enum WireNode: Equatable, Sendable {
     }
 }
 
-/// Hexadecimal digits.
+/// Converts bytes to and from hexadecimal digits.
 enum Hex {
-    /// Parses hex digits in either case, ignoring white space; nil if a character or the count is
-    /// invalid.
+    /// Parses hex digits, in upper or lower case, and ignores white space. Returns nil if a
+    /// character is not a digit, or if the number of digits is odd.
     static func bytes(_ text: String) -> [UInt8]? {
         let digits = text.filter { !$0.isWhitespace }
         guard digits.count.isMultiple(of: 2) else { return nil }

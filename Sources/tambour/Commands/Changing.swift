@@ -168,7 +168,7 @@ extension ArgumentHelp {
 }
 
 extension Client {
-    /// Returns a message as this device shows it; nil when this device does not hold it.
+    /// Returns the row that shows a message; nil if this device does not store the message.
     fileprivate func row(of message: MessageID, in chat: ChatID) throws -> HistoryRow? {
         try history(of: chat, .around(message), count: 1).rows.first { $0.message == message }
     }

@@ -213,8 +213,8 @@ struct Entities: AsyncParsableCommand {
         )
         var wait: Seconds = 10
 
-        /// Waits for changes from other devices, runs `body`, and waits until its changes have
-        /// reached the server. `wait` limits each of the two waits.
+        /// Waits for changes from other devices, runs `body`, and waits until the changes of `body`
+        /// have reached the server. `wait` limits each of the two waits.
         ///
         /// - Throws: `ExitCode(2)` when changes are still queued at the end, unless `wait` is 0.
         @discardableResult
@@ -248,7 +248,7 @@ struct Entities: AsyncParsableCommand {
     }
 }
 
-/// The choices of `resolve`.
+/// The choices that the user can give to `resolve`.
 enum Choice: String, ExpressibleByArgument, CaseIterable {
     case mine
     case theirs
@@ -273,8 +273,8 @@ private func entityID(_ text: String) throws -> EntityID {
 }
 
 extension Client {
-    /// Returns the entities below `parent` with their depths, parents before children; all entities
-    /// if `parent` is nil.
+    /// Returns the entities below `parent` and their depths. If `parent` is nil, returns all
+    /// entities. Parents precede their children.
     fileprivate func entityTree(
         below parent: EntityID? = nil,
         depth: Int = 0
@@ -287,8 +287,8 @@ extension Client {
         return found
     }
 
-    /// Waits until the entities match the server's and `holds` returns true, or until `limit` has
-    /// passed.
+    /// Waits until this device has the same entities as the server and `holds` returns true. Stops
+    /// waiting when `limit` has passed.
     fileprivate func waitForEntities(
         within limit: Duration,
         until holds: @escaping @Sendable () async throws -> Bool

@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// The fields of entities of one type, in the notation of the command line.
+/// Parses and describes the fields of one entity type as users type them on the command line.
 struct EntityFields {
     private let kind: EntitySchema.Kind
 
@@ -14,7 +14,7 @@ struct EntityFields {
     /// The names of the types, parents before children.
     static let types = kinds.map(\.type.rawValue)
 
-    /// The types with their parents and fields, for the help.
+    /// The help text that lists the types with their parents and fields.
     static let help =
         "The types and their fields:\n\n"
         + kinds.map { kind in
@@ -26,7 +26,7 @@ struct EntityFields {
 
     private init(_ kind: EntitySchema.Kind) { self.kind = kind }
 
-    /// - Throws: `Failure` for an unknown type; it lists the known ones.
+    /// - Throws: `Failure` for an unknown type. Its message lists the known types.
     init(_ type: String) throws {
         guard let kind = Self.schema[EntityType(type)] else {
             let list = Self.types.joined(separator: ", ")
@@ -35,7 +35,7 @@ struct EntityFields {
         self.kind = kind
     }
 
-    /// The names of the fields whose values text can express, each with the kind of its value.
+    /// The names of the fields that a user can type, each with the kind of its value.
     private var described: String {
         kind.fields.sorted { $0.key < $1.key }.compactMap { name, kind in
             switch kind {
@@ -52,8 +52,8 @@ struct EntityFields {
     /// Parses words of the form `NAME=VALUE`. The type of the entity determines the kinds of its
     /// fields.
     ///
-    /// - Throws: `Failure` for a word without `=`, an unknown field or a wrong value. For the last
-    ///   two, it lists the fields of the type.
+    /// - Throws: `Failure` for a word without `=`, an unknown field or a wrong value. For an
+    ///   unknown field or a wrong value, the message lists the fields of the type.
     func values(_ words: [String]) throws -> [String: FieldValue] {
         var fields: [String: FieldValue] = [:]
         for word in words {
@@ -94,7 +94,7 @@ struct EntityFields {
         }
     }
 
-    /// The type with its article, at the start of a sentence.
+    /// The name of the type with its article, to begin a sentence.
     private var title: String {
         let name = Self.named(type)
         return name.prefix(1).uppercased() + name.dropFirst()

@@ -2,7 +2,7 @@ import Foundation
 import TambourClient
 import TambourProtocol
 
-/// Values of fields, as commands read and print them.
+/// Converts the values of fields from and to the text that commands read and print.
 extension FieldValue {
     init?(typed text: String, as kind: EntitySchema.FieldKind) {
         if text.isEmpty {
@@ -15,7 +15,7 @@ extension FieldValue {
             case .double: Double(text).map { .double($0) }
             case .bool: Bool(text).map { .bool($0) }
             case .list: .list(text.split(separator: ",").map { .string(String($0)) })
-            // Text cannot express these values.
+            // A user cannot type values of these kinds.
             case .bytes, .map: nil
             case .string: .string(text)
             }
@@ -91,7 +91,7 @@ extension Conflict {
             """
     }
 
-    /// The choices that the conflict offers, in the order of the help.
+    /// The choices that are possible for the conflict, in the order in which the help lists them.
     fileprivate var offered: [String] {
         Choice.allCases.filter { choices.contains($0.entityChoice) }.map(\.rawValue)
     }
@@ -110,7 +110,7 @@ extension Conflict.Kind {
     }
 }
 
-/// The value of a field in JSON.
+/// The value of a field as it is written in JSON.
 private struct FieldJSON: Encodable {
     let value: FieldValue
 
@@ -120,7 +120,8 @@ private struct FieldJSON: Encodable {
         var container = encoder.singleValueContainer()
         switch value {
         case .bool(let value): try container.encode(value)
-        // Many programs read numbers as doubles, which would change a large integer.
+        // Writes a large integer as a string. Many programs read numbers as doubles, which cannot
+        // represent it exactly.
         case .int(let value) where value.magnitude >= 1 << 53: try container.encode("\(value)")
         case .int(let value): try container.encode(value)
         case .double(let value) where value.isFinite: try container.encode(value)
@@ -160,7 +161,7 @@ struct EntityLine: JSONLine {
     func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(id, forKey: .id)
-        // Encodes nil as null.
+        // `encode` writes null for nil. `encodeIfPresent` would omit the key.
         try container.encode(parent, forKey: .parent)
         try container.encode(type, forKey: .type)
         try container.encode(version, forKey: .version)

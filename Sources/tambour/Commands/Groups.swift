@@ -41,8 +41,8 @@ struct Groups: ParsableCommand {
             try await options.perform { client in
                 let members = try await client.people(named: people, within: options.wait.count)
                 before = Set(try client.chats(includingHidden: true).map(\.id))
-                // A refused creation stays in the queue, so no `isPerformed` is needed to detect
-                // it.
+                // If the server refuses the creation, the action stays in the queue. No
+                // `isPerformed` is therefore needed to detect the refusal.
                 return QueuedChange([
                     try await client.createChat(title: title, members: members, isChannel: channel)
                 ])
@@ -190,14 +190,14 @@ extension Client {
         return chat
     }
 
-    /// Returns how many of these people are members of a group or channel.
+    /// Returns how many of `people` are members of a group or channel.
     fileprivate func members(among people: [UserID], of chat: ChatID) async throws -> Int {
         try await roster(of: chat).count { people.contains($0.id) }
     }
 
     /// Returns the people that `names` mean. Queries the server about unknown phone numbers.
     ///
-    /// - Parameter seconds: The time limit of each query; 0 prevents them.
+    /// - Parameter seconds: The time limit of each query. If 0, does not query the server.
     fileprivate func people(named names: [String], within seconds: Int) async throws -> [UserID] {
         guard let me = try me() else { return [] }
         var people: [UserID] = []

@@ -10,11 +10,12 @@ struct Hook {
 
     /// Runs the command with a line as its standard input, and waits until it exits.
     ///
-    /// - Returns: The exit status, or 128 plus the number of the signal that ended it.
+    /// - Returns: The exit status of the command. If a signal ended the command: 128 plus the
+    ///   signal's number.
     /// - Throws: `Failure` when the command cannot be started.
     func run(_ line: String) throws -> Int32 {
-        // A socket pair, because writing to a pipe without a reader would end this program with
-        // SIGPIPE.
+        // Uses a socket pair instead of a pipe. Writing to a pipe that no process reads would end
+        // this program with SIGPIPE.
         var ends: [Int32] = [-1, -1]
         let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else {

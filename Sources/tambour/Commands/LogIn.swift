@@ -74,7 +74,8 @@ struct LogIn: AsyncParsableCommand {
             guard let token = askPerson("Token: ", isSecret: true) else {
                 throw Failure("There is no token on the standard input")
             }
-            // The token is stored only after the server has answered, and proved its name.
+            // Stores the token only after the server has proved its name and has answered a
+            // request.
             _ = try await client.telling(nil) { try await client.registrationPolicy() }
             try await client.signIn(token: token)
         } else if qr {
@@ -187,8 +188,8 @@ struct LogOut: AsyncParsableCommand {
         }
         if try client.isSignedIn() {
             client.start()
-            // Connects, so that `signOut` can notify the server. Offline, it only deletes the
-            // account's data on this device, including the token.
+            // Connects first, so that `signOut` can notify the server. Without a connection,
+            // `signOut` only deletes the account's data on this device, including the token.
             _ = await client.telling(Self.patience) { await client.settle(within: Self.patience) }
         }
         try await client.signOut()

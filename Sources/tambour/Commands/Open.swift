@@ -87,7 +87,8 @@ struct Open: AsyncParsableCommand {
         }
     }
 
-    /// Stores the chosen trust in an account that is signed in.
+    /// If the user has chosen which servers to trust, stores the choice in an account that is
+    /// signed in.
     private func rememberTrust() async throws {
         guard let trust = try trust.chosen(), let client = try await account.clientIfSignedIn()
         else { return }

@@ -121,8 +121,8 @@ struct Queue: AsyncParsableCommand {
     }
 }
 
-/// The id of an action as an argument. Most ids are negative and would look like options to the
-/// parser; `ChatName.marked` prevents this.
+/// The id of an action as an argument. Most ids are negative, and the parser would take them for
+/// options. `ChatName.marked` prevents this.
 struct ActionID: ExpressibleByArgument {
     let rawValue: Int64
 
@@ -132,7 +132,7 @@ struct ActionID: ExpressibleByArgument {
     }
 }
 
-/// - Throws: `ValidationError` unless there are either ids or `--all`.
+/// - Throws: `ValidationError` if the user gives neither ids nor `--all`, or both.
 private func requireEither(_ ids: [ActionID], _ all: Bool) throws {
     if ids.isEmpty != all { throw ValidationError("Give either the ids of actions or --all.") }
 }
@@ -140,8 +140,8 @@ private func requireEither(_ ids: [ActionID], _ all: Bool) throws {
 extension Client {
     /// Returns the queued and refused actions with these ids.
     ///
-    /// - Parameter ids: Nil for all actions.
-    /// - Throws: `Failure` for an id without such an action.
+    /// - Parameter ids: The ids; nil to return all actions.
+    /// - Throws: `Failure` if no queued or refused action has one of the ids.
     fileprivate func actions(_ ids: [ActionID]?) throws -> [Waiting] {
         let actions = try waiting()
         guard let ids else { return actions }

@@ -50,7 +50,8 @@ struct History: AsyncParsableCommand {
         if !offline { isWhole = await fetch(id, client) }
         let page = try client.history(of: id, .newest, count: count)
         let title = try client.title(of: id)
-        // A row without an id is not sent yet. Such rows follow the other rows.
+        // A row without an id is a message that is not sent yet. Such rows are printed after the
+        // other rows.
         let sent = page.rows.filter { $0.message != nil }
         let unsent = page.rows.filter { $0.message == nil }
         if page.isGapBefore, sent.count < count {
@@ -69,8 +70,8 @@ struct History: AsyncParsableCommand {
         throw ExitCode(2)
     }
 
-    /// Returns a sentence that tells how many messages wait or were refused; nil when there are
-    /// none.
+    /// Returns a sentence that states how many messages wait to be sent and how many were refused;
+    /// nil if there are none.
     static func summary(of unsent: [HistoryRow]) -> String? {
         let refused = unsent.count {
             if case .failed = $0.state { true } else { false }
@@ -85,9 +86,9 @@ struct History: AsyncParsableCommand {
             "\(unsent.count) \(what) not sent (\(parts.joined(separator: ", "))): --queued prints them, and `tambour queue` cancels or retries them."
     }
 
-    /// Waits until the newest messages are on this device without a gap.
+    /// Fetches messages until the newest ones are on this device without a gap.
     ///
-    /// - Returns: false when the time limit passes or the account is signed out.
+    /// - Returns: False if the time limit has passed or the account has been signed out.
     private func fetch(_ chat: ChatID, _ client: Client) async -> Bool {
         let changes = client.changes()
         let count = count
@@ -102,16 +103,18 @@ struct History: AsyncParsableCommand {
 }
 
 extension Client {
-    /// Returns whether the newest `count` messages are on this device without a gap. If not,
-    /// requests them.
+    /// Returns whether the newest `count` messages are on this device without a gap. If not, asks
+    /// the server for them.
     fileprivate func holdsNewest(_ count: Int, of chat: ChatID) -> Bool {
         guard let page = try? history(of: chat, .newest, count: count) else { return false }
         let isWhole = !page.rows.contains { $0.isGapAfter }
-        // The page also has this account's messages that are not sent.
+        // The page also contains this account's messages that are not sent yet, so they are not
+        // counted.
         let sent = page.rows.count { $0.message != nil }
         if isWhole, sent >= count || !page.isGapBefore { return true }
-        // Without a position, the library fetches backwards from the newest message, if possible in
-        // one page. With the rows around a gap, it would fill the gap with pages of the usual size.
+        // This call names no position, so the library fetches backwards from the newest message, if
+        // possible in one page. If the call named the rows around a gap, the library would fill the
+        // gap with pages of the usual size.
         look(at: chat, rowsOnScreen: count)
         return false
     }
@@ -164,7 +167,7 @@ struct Search: AsyncParsableCommand {
     }
 }
 
-/// - Throws: `ValidationError` unless this many messages can be printed.
+/// - Throws: `ValidationError` if `count` is not from 1 to 1,000,000.
 private func requireCount(_ count: Int) throws {
     guard (1...1_000_000).contains(count) else {
         throw ValidationError("--count takes a number from 1 to 1000000.")
@@ -227,7 +230,7 @@ struct Export: AsyncParsableCommand {
 }
 
 extension Client {
-    /// Returns the title of a chat; empty for an unknown one.
+    /// Returns the title of a chat; empty if this device does not know the chat.
     func title(of chat: ChatID) throws -> String {
         if let title = try self.chat(chat)?.title { return title }
         guard let me = try me(), let partner = chat.partner(of: me) else { return "" }
@@ -237,7 +240,7 @@ extension Client {
     /// Reads a chat from its newest message back to its first, and waits at gaps until they are
     /// filled.
     ///
-    /// - Returns: false when the account is signed out or the task is cancelled.
+    /// - Returns: False if the account has been signed out or the task has been cancelled.
     fileprivate func readToTheStart(of chat: ChatID) async throws -> Bool {
         let changes = changes()
         guard await waitUntilOnline() else { return false }
@@ -249,8 +252,8 @@ extension Client {
                 if !rows.contains(where: \.isGapAfter) {
                     if page.isStart { return true }
                     if rows.count > 1, let second = rows[1].message {
-                        // The next page ends with the current first row, because a gap may precede
-                        // that row.
+                        // The next page overlaps this page by one row, because a gap may precede
+                        // the first row of this page.
                         anchor = .before(second)
                         continue
                     }

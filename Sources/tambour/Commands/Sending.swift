@@ -66,7 +66,8 @@ struct Send: AsyncParsableCommand {
         _ = try plannedMs()
     }
 
-    /// The time of `--at` in Unix milliseconds; nil without the option.
+    /// Returns the time that `--at` gives, in Unix milliseconds; nil if the user did not give the
+    /// option.
     private func plannedMs() throws -> Int64? {
         guard let at else { return nil }
         do {
@@ -139,8 +140,8 @@ struct Send: AsyncParsableCommand {
     }
 }
 
-/// Returns the text of a message: the words of the command line, or else the standard input without
-/// line breaks at its ends.
+/// Returns the text of a message: the words of the command line. If there are no words, returns the
+/// standard input without line breaks at its start and end.
 func messageText(_ words: [String]) throws -> String {
     if !words.isEmpty { return words.map(ChatName.plain).joined(separator: " ") }
     if isatty(STDIN_FILENO) == 1 { remark("Type the text. Ctrl-D on an empty line ends it.") }

@@ -93,15 +93,17 @@ struct Tail: AsyncParsableCommand {
     }
 }
 
-/// The last shown message of each chat, and the chats that may have newer messages.
+/// Remembers the last message of each chat that was shown, and the chats that may have newer
+/// messages.
 private struct Feed {
     private let client: Client
     private let only: ChatID?
-    /// For each chat, the newest message that was shown or was on disk at the start.
+    /// For each chat, the newest message that was shown. If none was shown: the newest message that
+    /// was on disk at the start.
     private var shown: [ChatID: MessageID] = [:]
-    /// The position from which to show chats that were not on disk at the start.
+    /// For chats that were not on disk at the start: the position after which messages are shown.
     private let start: MessageID
-    /// Chats that may have unshown messages.
+    /// The chats that may have messages that were not shown yet.
     private var pending: Set<ChatID> = []
     /// The pending chats whose gaps are being filled.
     private var asked: Set<ChatID> = []
@@ -128,13 +130,13 @@ private struct Feed {
         pending.formUnion(only.map { touched.intersection([$0]) } ?? touched)
     }
 
-    /// Shows the new messages of each pending chat up to its first gap, and requests the missing
-    /// ones.
+    /// Shows the new messages of each pending chat up to its first gap. Asks the server for the
+    /// messages in the gap.
     ///
     /// - Parameter show: Receives a message and its chat; returns false to stop.
     mutating func show(_ show: (HistoryRow, ChatID) throws -> Bool) throws {
         for chat in pending.sorted() {
-            // A chat that is not listed is a chat that the account has left. No further messages
+            // If a chat is not in the list, the account has left it. No further messages of it
             // arrive, so its gaps cannot be filled.
             let isListed = try client.chat(chat) != nil
             var isDone = false

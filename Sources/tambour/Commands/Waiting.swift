@@ -8,7 +8,7 @@ struct Seconds: ExpressibleByArgument, ExpressibleByIntegerLiteral, CustomString
 
     init(integerLiteral count: Int) { self.count = count }
 
-    /// - Returns: nil unless the text is a number of seconds from 0 to one day.
+    /// - Returns: nil if the text is not a number of seconds between 0 and one day.
     init?(argument: String) {
         guard let count = Int(argument), (0...86_400).contains(count) else { return nil }
         self.count = count
@@ -36,8 +36,8 @@ struct ChangeOptions: ParsableArguments {
     /// - Parameters:
     ///   - body: Queues the change.
     ///   - finish: Runs after the server has performed the change.
-    /// - Throws: `Failure` when the server refuses the change; `ExitCode(2)` when the change still
-    ///   waits.
+    /// - Throws: `Failure` if the server refuses the change; `ExitCode(2)` if the change still
+    ///   waits at the end.
     func perform(
         _ body: (Client) async throws -> QueuedChange,
         then finish: (Client) throws -> Void = { _ in }
@@ -58,7 +58,7 @@ struct ChangeOptions: ParsableArguments {
             }
             outcome = try Outcome(of: change.actions, client)
             if outcome.isDone {
-                // Another process sends the change, and does not report a refusal to this one.
+                // Another process sends the change. It does not report a refusal to this process.
                 if client.state == .elsewhere, try await !change.isPerformed(client) {
                     throw Failure(
                         "The server refused the change. The `tambour` that is connected shows the reason."
@@ -82,8 +82,8 @@ struct ChangeOptions: ParsableArguments {
 struct QueuedChange {
     /// The ids of the queued actions.
     let actions: [OutgoingID]
-    /// Returns whether the account's data contains the change. Called after the actions have left
-    /// the queue.
+    /// Returns whether the account's data on this device contains the change. Called after the
+    /// actions have left the queue.
     let isPerformed: (Client) async throws -> Bool
 
     init(
@@ -95,7 +95,7 @@ struct QueuedChange {
     }
 }
 
-/// The outcome of queued actions: how many still wait, and why one was refused.
+/// The outcome of queued actions: how many still wait, and why the server refused one of them.
 struct Outcome {
     /// The number of actions that still wait for the server.
     let waiting: Int
@@ -104,7 +104,7 @@ struct Outcome {
     private let isSignedIn: Bool
     private let isOnline: Bool
 
-    /// Whether the queue contains none of the actions, neither waiting nor refused.
+    /// Whether all actions have left the queue: none waits, and none was refused.
     var isDone: Bool { waiting == 0 && failure == nil }
 
     init(of actions: [OutgoingID], _ client: Client) throws {
@@ -114,9 +114,9 @@ struct Outcome {
         isOnline = client.state == .online
     }
 
-    /// Reports what waits and what was refused.
+    /// Tells the user which actions wait and which one was refused.
     ///
-    /// - Throws: `Failure` when the server refused an action; `ExitCode(2)` when one still waits.
+    /// - Throws: `Failure` if the server refused an action; `ExitCode(2)` if an action still waits.
     func report() throws {
         if waiting > 0 {
             let what = waiting == 1 ? "One action waits" : "\(waiting) actions wait"
@@ -141,7 +141,7 @@ extension Client {
     /// Runs `body` with a time limit. If it takes longer than two seconds, tells the user what the
     /// command waits for.
     ///
-    /// - Returns: The result of `body`; false when the time limit passes.
+    /// - Returns: The result of `body`; false if the time limit passes first.
     func within(_ limit: Duration, _ body: @escaping @Sendable () async -> Bool) async -> Bool {
         await telling(limit) {
             await withTaskGroup(of: Bool.self) { group in
@@ -157,12 +157,13 @@ extension Client {
         }
     }
 
-    /// The time after which a wait is explained to the user.
+    /// The time after which the command tells the user what it waits for.
     private static let silence = Duration.seconds(2)
 
     /// Runs `body`. If it takes longer than two seconds, tells the user what the command waits for.
     ///
-    /// - Parameter limit: The time limit of `body`; nil for none.
+    /// - Parameter limit: The time limit of `body`, which the notice states; nil if there is no
+    ///   limit.
     func telling<Value>(
         _ limit: Duration?,
         _ body: () async throws -> Value
@@ -176,7 +177,8 @@ extension Client {
         return try await body()
     }
 
-    /// Returns a notice that tells what the command waits for, for how long, and what Ctrl-C does.
+    /// Returns a notice for the user: what the command waits for, how long it waits, and what
+    /// Ctrl-C does.
     private func waitNotice(_ rest: Duration?) async -> String {
         let address = (try? server()).flatMap { $0?.description }
         let server = address ?? "the server"
@@ -195,15 +197,15 @@ extension Client {
         return "Waiting for \(cause)\(time).\(why ?? "") Ctrl-C stops waiting; nothing is lost."
     }
 
-    /// Waits until all actions in `outgoing` are done or refused, the account is signed out, or the
-    /// time limit passes.
+    /// Waits until all actions in `outgoing` are done or refused. Also returns when the account is
+    /// signed out or the time limit passes.
     func wait(for outgoing: [OutgoingID], within limit: Duration) async {
         let changes = changes()
         _ = await within(limit) {
             var left = outgoing[...]
             func isWaiting() -> Bool {
-                // The actions finish in roughly this order, so checking the first unfinished one is
-                // enough.
+                // The actions finish in roughly this order, so it is enough to check the first
+                // unfinished one.
                 while let next = left.first, (try? self.isWaiting(next)) != true {
                     left.removeFirst()
                 }

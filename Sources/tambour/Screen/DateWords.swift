@@ -6,7 +6,7 @@ enum DateWords {
     /// Returns the start of a day in Unix milliseconds; nil when the text is not a day.
     ///
     /// Accepts `2026-11-23`, `23.11.2026`, `23.11`, `11-23`, `today`, `yesterday` and weekdays. A
-    /// weekday or a day without a year means the latest such day up to `now`.
+    /// weekday, or a date without a year, means the latest such day that is not after `now`.
     static func time(of text: String, now: Date, calendar: Calendar) -> Int64? {
         let word = text.trimmingCharacters(in: .whitespaces).lowercased()
         guard !word.isEmpty else { return nil }
@@ -19,10 +19,11 @@ enum DateWords {
         "sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
     ]
 
-    /// Returns the start of a day, normally `today` or later; nil when the text is not a day.
+    /// Returns the start of a day; nil if the text is not a day. The day is `today` or later,
+    /// unless the text contains a year.
     ///
-    /// Accepts what `time` accepts, with `tomorrow` in place of `yesterday`. A weekday or a day
-    /// without a year means the next such day from `today` on. A day with a year may be past.
+    /// Accepts the same texts as `time`, but `tomorrow` instead of `yesterday`. A weekday, or a
+    /// date without a year, means the first such day that is not before `today`.
     static func comingDay(_ text: String, _ today: Date, _ calendar: Calendar) -> Date? {
         day(text.lowercased(), today, calendar, isComing: true)
     }

@@ -1,6 +1,6 @@
 import TerminalKit
 
-/// The screen's output and key input: a terminal, or a substitute in tests.
+/// The device that the screen draws on and gets keys from: a terminal, or a substitute in tests.
 ///
 /// All calls run on the owner's queue.
 protocol Display: AnyObject, Sendable {
@@ -15,9 +15,9 @@ protocol Display: AnyObject, Sendable {
     /// - Returns: Whether the text was sent to the terminal.
     func copy(_ text: String) -> Bool
     func notify(_ kind: TerminalMessage.Notification, title: String, body: String)
-    /// - Parameter completion: Receives the new text; nil if the editor failed.
+    /// - Parameter completion: Receives the edited text; nil if the editor failed.
     func edit(_ text: String, maxBytes: Int, completion: @escaping @Sendable (String?) -> Void)
-    /// - Parameter completion: Receives whether a browser was started.
+    /// - Parameter completion: Receives true if a browser was started.
     func browse(_ address: String, completion: @escaping @Sendable (Bool) -> Void)
 }
 

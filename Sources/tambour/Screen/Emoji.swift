@@ -1,6 +1,6 @@
 /// The most common emoji, with their names.
 enum Emoji {
-    /// - Returns: The emoji whose name begins with `start`, most used first.
+    /// - Returns: The emoji whose names begin with `start`. The most used emoji come first.
     static func names(beginningWith start: String) -> [(name: String, emoji: String)] {
         let start = start.lowercased()
         return table.filter { $0.name.hasPrefix(start) }

@@ -24,7 +24,7 @@ enum Help {
 
     private enum Entry {
         case fixed(String, String)
-        /// A key of the input line, unless the user has bound the key to another action.
+        /// A key of the input line. It is not shown if the user has bound the key to an action.
         case line(String, String)
         case actions([KeyAction], String)
 

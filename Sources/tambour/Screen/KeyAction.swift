@@ -1,7 +1,8 @@
-/// The actions that keys can be bound to. `preferences.json` and `tambour keys` use the raw values.
+/// The actions to which users can bind keys. The raw values are the names in `preferences.json` and
+/// in the output of `tambour keys`.
 ///
-/// The following keys are fixed and not listed here: Esc, Enter, Tab and the digits; the readline
-/// keys of the input line; and the letters of panels, which each panel shows in its lower border.
+/// Some keys are fixed and have no case here: Esc, Enter, Tab and the digits; the readline keys of
+/// the input line; and the letters in panels. Each panel shows its letters in its lower border.
 enum KeyAction: String, CaseIterable, Sendable {
     case leave
     case suspend
@@ -53,14 +54,14 @@ enum KeyAction: String, CaseIterable, Sendable {
     /// The part of the screen in which the keys of an action apply.
     enum Scope: Sendable {
         case always
-        /// Outside of panels and questions.
+        /// While no panel and no question is open.
         case chat
         /// In the input line.
         case line
         /// On the selected message.
         case message
 
-        /// Returns whether a key bound in this scope collides with the same key in the other scope.
+        /// Returns whether the same key cannot be bound in both scopes.
         func overlaps(_ other: Scope) -> Bool {
             switch (self, other) {
             case (.line, .message), (.message, .line): false
@@ -68,7 +69,7 @@ enum KeyAction: String, CaseIterable, Sendable {
             }
         }
 
-        /// Whether the user can type text in this scope. Plain letters then cannot be bound.
+        /// Whether the user can type text in this scope. If true, plain letters cannot be bound.
         var hasText: Bool { self != .message }
     }
 

@@ -1,16 +1,17 @@
 import TambourProtocol
 import TerminalKit
 
-/// The bindings of keys to actions: the keys that the user has chosen, and the default keys of the
-/// other actions (`KeyAction.usualKeys`).
+/// The bindings of keys to actions. An action has the keys that the user has chosen for it, or else
+/// its default keys (`KeyAction.usualKeys`).
 struct KeyBindings: Sendable {
     private var bindings: [(action: KeyAction, keys: [KeyPress])] = []
-    /// Errors in the chosen keys. An action with an error keeps its default keys, unless the user
-    /// has chosen those for another action.
+    /// The errors in the chosen keys. An action with an error keeps those of its default keys that
+    /// the user has not chosen for another action.
     private(set) var mistakes: [String] = []
 
-    /// - Parameter chosen: For the name of an action, its keys, separated by spaces, such as
-    ///   `"next-unread": "Ctrl-n F5"`. An empty text leaves the action without a key.
+    /// - Parameter chosen: The keys that the user has chosen, by the name of the action, such as
+    ///   `"next-unread": "Ctrl-n F5"`. Spaces separate the keys. An empty text means that the
+    ///   action has no key.
     init(_ chosen: [String: String] = [:]) {
         var kept: [KeyAction: [KeyPress]] = [:]
         for (name, text) in chosen.sorted(by: { $0.key < $1.key }) {
@@ -36,7 +37,8 @@ struct KeyBindings: Sendable {
         fill(kept)
         guard keys(of: .leave).isEmpty else { return }
         mistakes.append("leave: without a key nobody could leave")
-        // An action that uses the default key of `leave` loses its chosen keys.
+        // If the user has chosen the default key of `leave` for another action, that action loses
+        // all its chosen keys.
         for (action, keys) in kept where keys.contains(where: Self.usual(.leave).contains) {
             kept[action] = nil
         }
@@ -50,7 +52,8 @@ struct KeyBindings: Sendable {
         init(_ text: String) { self.text = text }
     }
 
-    /// Binds the chosen keys, and the default keys that do not collide with them.
+    /// Binds the chosen keys. An action without chosen keys gets those of its default keys that are
+    /// not chosen for another action.
     private mutating func fill(_ chosen: [KeyAction: [KeyPress]]) {
         bindings = KeyAction.allCases.map { action in
             let keys =
@@ -85,7 +88,8 @@ struct KeyBindings: Sendable {
         action.usualKeys.split(separator: " ").compactMap { KeyPress(name: String($0)) }
     }
 
-    /// Returns the action of a key, or else of the Latin key in the same place of the keyboard.
+    /// Returns the action of a key. If the key has none, returns the action of the Latin key in the
+    /// same place of the keyboard.
     func action(of press: KeyPress, in scope: KeyAction.Scope) -> KeyAction? {
         let press = press.withoutTypedShift
         return bound(press, in: scope) ?? bound(press.onLatinKeyboard, in: scope)
@@ -95,7 +99,8 @@ struct KeyBindings: Sendable {
         bindings.first { $0.action.scope == scope && $0.keys.contains(press) }?.action
     }
 
-    /// Returns whether a key is bound in a scope that overlaps `scope`.
+    /// Returns whether the key with this name is bound to an action in a scope that overlaps
+    /// `scope`.
     func take(_ name: String, from scope: KeyAction.Scope) -> Bool {
         guard let key = KeyPress(name: name) else { return false }
         return bindings.contains { $0.action.scope.overlaps(scope) && $0.keys.contains(key) }
@@ -110,8 +115,8 @@ struct KeyBindings: Sendable {
         keys(of: action).map(\.name).joined(separator: " ")
     }
 
-    /// Returns a hint: the action's first key and its meaning, between two texts. The hint is empty
-    /// if the action has no key.
+    /// Returns a hint: `before`, the action's first key, its meaning, and `after`. The hint is
+    /// empty if the action has no key.
     func hint(
         _ action: KeyAction,
         _ words: String,
@@ -133,8 +138,8 @@ extension KeyPress {
         ("Ctrl-", .control), ("Alt-", .alt), ("Shift-", .shift),
     ]
 
-    /// Parses a key such as `Alt-g`, `Ctrl-Up`, `F5` or `+`. Only single characters are case
-    /// sensitive.
+    /// Parses a key such as `Alt-g`, `Ctrl-Up`, `F5` or `+`. The case matters only for a single
+    /// character.
     ///
     /// - Returns: nil when the text is not a key.
     init?(name: String) {
@@ -179,8 +184,8 @@ extension KeyPress {
         }
     }
 
-    /// The key without shift on a character. Some terminals report shift although the character
-    /// already includes it.
+    /// The same key; for a character, without the modifier shift. Some terminals report shift
+    /// although the character already includes it.
     var withoutTypedShift: KeyPress {
         guard case .character = key else { return self }
         return KeyPress(key, modifiers.subtracting(.shift))
@@ -190,8 +195,7 @@ extension KeyPress {
     fileprivate func isReserved(in scope: KeyAction.Scope) -> Bool {
         if self == .control("c") { return true }
         if case .character(let scalar) = key, modifiers.contains(.control) {
-            // Terminals send other combinations as Tab, Enter, Esc or Backspace, or do not send
-            // them.
+            // Other combinations reach the program as Tab, Enter, Esc or Backspace, or not at all.
             let sent = ("a"..."z").contains(scalar) || " \\]^_".unicodeScalars.contains(scalar)
             return !sent || scalar == "i" || scalar == "m"
         }

@@ -1,7 +1,7 @@
 import TambourClient
 import TambourProtocol
 
-/// Addresses in messages.
+/// Finds and checks the addresses in messages.
 enum Links {
     private static let schemes = ["https://", "http://", "mailto:"]
 
@@ -12,7 +12,7 @@ enum Links {
             && !address.unicodeScalars.contains { $0.value <= 0x20 || $0.value == 0x7F }
     }
 
-    /// Returns the addresses in the order of their numbers in the message.
+    /// Returns the addresses in a message in the order in which the screen numbers them.
     static func addresses(of row: HistoryRow) -> [String] {
         let formatted = row.spans.compactMap { span -> (Int, String)? in
             guard case .link(let address) = span.style else { return nil }
@@ -22,8 +22,8 @@ enum Links {
         return (formatted + plain).sorted { $0.0 < $1.0 }.map(\.1)
     }
 
-    /// Returns the plain addresses in the text and their ranges in UTF-16 units, except inside
-    /// formatted links.
+    /// Returns the addresses that the text contains as plain text, and their ranges in UTF-16
+    /// units. Omits addresses inside formatted links.
     static func ranges(in row: HistoryRow) -> [(range: Range<Int>, address: String)] {
         let taken = row.spans.compactMap { span -> Range<Int>? in
             guard case .link = span.style else { return nil }
@@ -48,7 +48,7 @@ enum Links {
     }
 
     private static func start(in word: Substring) -> Substring.Index? {
-        // A link may follow an opening bracket or quotation mark.
+        // An address may follow an opening bracket or quotation mark without a space.
         let head = word.prefix { !$0.isLetter }
         let rest = word[head.endIndex...].lowercased()
         return schemes.contains { rest.hasPrefix($0) } ? head.endIndex : nil
@@ -57,8 +57,8 @@ enum Links {
     /// Removes trailing punctuation that belongs to the surrounding sentence.
     private static func trimmed(_ address: Substring) -> Substring {
         var address = address
-        // Checked once, not for each closing bracket, of which there may be thousands. The loop
-        // never removes an opening bracket.
+        // Checks this once, because the address may end with thousands of closing brackets. The
+        // loop never removes an opening bracket.
         let isOpened = address.contains("(")
         while let last = address.last {
             let isClosing = last == ")" && !isOpened

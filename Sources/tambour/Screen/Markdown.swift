@@ -5,28 +5,28 @@ import TambourProtocol
 /// `~~struck~~`, `` `code` ``, fences of three backticks, `[text](address)`, `> quote` and
 /// `# heading`. A backslash removes the special meaning of the next character.
 ///
-/// Characters that belong to no formatting stay as they are, such as in `2 * 3 * 4`, `snake_case`
-/// and addresses. Parsing takes time proportional to the length of the text.
+/// Characters that do not format anything stay in the text, as in `2 * 3 * 4`, `snake_case` and
+/// addresses. Parsing takes time proportional to the length of the text.
 struct Markdown: Equatable {
     /// The text without the markup.
     var text = ""
-    /// At most `MessageSpan.most`, ordered by their starts; of spans with the same start, longer
-    /// ones come first.
+    /// The formatted ranges of the text, at most `MessageSpan.most`. They are ordered by their
+    /// starts. If two spans have the same start, the longer one comes first.
     var spans: [MessageSpan] = []
 
     init(_ source: String) {
         var reader = MarkdownReader(Array(source))
         (text, spans) = reader.read()
-        // If the source consists of marks alone, the marks are the text.
+        // If the source contains nothing except marks, the marks themselves are the text.
         if text.allSatisfy(\.isWhitespace) { (text, spans) = (source, []) }
     }
 
-    /// Returns the source of a formatted text. Formatting that the notation cannot express, such as
-    /// mentions and partly overlapping spans, is left out.
+    /// Returns the source of a formatted text. Omits formatting that the notation cannot express,
+    /// such as mentions and partly overlapping spans.
     static func source(of text: String, _ spans: [MessageSpan]) -> String {
         let plain = MarkdownWriter(text, spans, escapes: false).write()
         let read = Markdown(plain)
-        // Most texts contain nothing that could be taken for markup.
+        // Most texts contain nothing that looks like markup, and therefore need no backslashes.
         let shown = spans.filter(\.style.isWritten)
         if read.text == text, Set(read.spans) == Set(shown) { return plain }
         return MarkdownWriter(text, spans, escapes: true).write()
@@ -52,17 +52,18 @@ extension MessageSpan.Style {
     }
 }
 
-/// Reads a source: first splits it into pieces and pairs the marks, then writes the text.
+/// Reads a source. First splits it into pieces and pairs the marks. Then writes the text without
+/// the marks.
 private struct MarkdownReader {
     private enum Piece {
         case character(Character)
-        /// A mark. `partner` is the index of the piece that closes or opens it; a mark without one
-        /// is text.
+        /// A mark. `partner` is the index of the other mark of the pair. A mark without a partner
+        /// is plain text.
         case mark(String, partner: Int?)
-        /// The end of a link, with its address.
+        /// The end of a link, with the address of the link.
         case linkEnd(String, partner: Int)
-        /// The start of formatting whose marks are not among the pieces: a quote, a heading or
-        /// code. `end` ends it.
+        /// The start of a quote, a heading or code. Their marks are not pieces. The formatting
+        /// lasts until `end`.
         case start(MessageSpan.Style)
         case end
     }
@@ -70,9 +71,10 @@ private struct MarkdownReader {
     private let source: [Character]
     private var place = 0
     private var pieces: [Piece] = []
-    /// The open marks of this paragraph, as indices of pieces; at most one of each kind.
+    /// The marks of this paragraph that still have no partner, as indices of pieces. There is at
+    /// most one of each kind.
     private var open: [Int] = []
-    /// Whether no closing fence follows the current place.
+    /// Whether the rest of the source contains no closing fence.
     private var hasNoFence = false
     private var isInQuote = false
     private var isInHeading = false
@@ -128,7 +130,8 @@ private struct MarkdownReader {
         }
     }
 
-    /// Returns the start of the fence that closes the one at the current place; nil without either.
+    /// If a fence begins at the current place, returns the start of the fence that closes it.
+    /// Returns nil if either fence is missing.
     private mutating func fence() -> Int? {
         guard !hasNoFence, has("```", at: place) else { return nil }
         var line = place
@@ -150,7 +153,7 @@ private struct MarkdownReader {
         if isLast, isInQuote { pieces.append(.end) }
     }
 
-    /// Ends the quote before the line break that precedes the current line.
+    /// Ends the quote at the end of the previous line, before its line break.
     private mutating func closeQuote() {
         pieces.insert(.end, at: pieces.count - 1)
     }
@@ -213,7 +216,8 @@ private struct MarkdownReader {
         let isWord = mark == "_" || mark == "__" || mark == "*"
         let canClose =
             !before.isWhitespace && !(isWord && (after.isLetter || after.isNumber))
-        // A mark after a symbol opens nothing, because faces such as ¯_(ツ)_/¯ contain such marks.
+        // A mark after a symbol does not open formatting, because faces such as ¯_(ツ)_/¯ contain
+        // such marks.
         let isApart = before.isWhitespace || before.isPunctuation || before == "~"
         let canOpen = !after.isWhitespace && (!isWord || isApart)
         pieces.append(.mark(mark, partner: nil))
@@ -300,8 +304,8 @@ private struct MarkdownWriter {
         units = Array(text.utf16)
         self.escapes = escapes
         var kept: [MessageSpan] = []
-        // Outer spans come first. A span is kept only if every span kept so far ends before it
-        // starts, or contains it and is not code.
+        // Outer spans come first. Compares each span with every span kept so far. Keeps it only if
+        // each of them ends before it starts, or contains it and is not code.
         for span in spans.sorted(by: {
             ($0.range.lowerBound, -$0.range.upperBound)
                 < ($1.range.lowerBound, -$1.range.upperBound)

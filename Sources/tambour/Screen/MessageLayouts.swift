@@ -2,7 +2,8 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Lays out messages as lines. Each message is laid out once for each width.
+/// Lays out messages as lines, and caches the result. Each message is laid out only once for each
+/// width.
 final class MessageLayouts {
     /// A message as lines of a pane.
     struct Block {
@@ -10,8 +11,8 @@ final class MessageLayouts {
         let quote: (sender: String, text: String)?
         let body: TextLayout?
         let footer: String
-        /// The delivery state and the edit mark, at the right end of the first line; empty if the
-        /// header shows them.
+        /// The delivery state and the edit mark. They are shown at the right end of the first line.
+        /// Empty if the header shows them.
         var note = ""
 
         struct Header {
@@ -34,7 +35,8 @@ final class MessageLayouts {
         let words: [String]
     }
 
-    /// Everything that determines the lines of a pane.
+    /// All values that determine the lines of a pane. If they are unchanged, the lines are
+    /// unchanged too.
     struct LinesKey: Equatable {
         let rows: [HistoryRow]
         let width: Int
@@ -49,8 +51,8 @@ final class MessageLayouts {
     private var days: [Int64: String] = [:]
     private static let kept = 1_000
 
-    /// Returns the lines of a pane. Calls `make` only if `key` differs from that of the last call,
-    /// which spares a layout at every keystroke.
+    /// Returns the lines of a pane. Calls `make` only if `key` differs from the key of the last
+    /// call. The lines are therefore not laid out again at every keystroke.
     func lines(_ key: LinesKey, make: () -> [ScreenView.Line]) -> [ScreenView.Line] {
         if let lastLines, lastLines.key == key { return lastLines.lines }
         let lines = make()
@@ -60,8 +62,8 @@ final class MessageLayouts {
 
     /// Returns the day of a time, as `2026-11-23`.
     func day(of timeMs: Int64) -> String {
-        // UTC offsets are multiples of fifteen minutes, so all times within the same quarter of an
-        // hour are on the same local day.
+        // Offsets from UTC are multiples of fifteen minutes. All times within the same quarter of
+        // an hour are therefore on the same local day.
         let quarter = timeMs / 900_000
         if let day = days[quarter] { return day }
         let day = String(clock(timeMs).prefix(10))
@@ -159,11 +161,11 @@ final class MessageLayouts {
         return row.senderName + (source.isEmpty ? " · forwarded" : " · forwarded from \(source)")
     }
 
-    /// Returns the beginnings of words that match one of `words`, as ranges in UTF-16 units.
+    /// Returns the ranges in `text`, in UTF-16 units, at which a word begins with one of `words`.
     static func matches(of words: [String], in text: String) -> [Range<Int>] {
         guard !words.isEmpty else { return [] }
         let folded = FoldedText(text)
-        // Folded text counts clusters, but spans count UTF-16 units.
+        // Ranges of folded text are counted in clusters, but spans are counted in UTF-16 units.
         var units: [Int] = [0]
         for cluster in text { units.append(units[units.count - 1] + cluster.utf16.count) }
         var found: [Range<Int>] = []

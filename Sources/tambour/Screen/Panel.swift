@@ -7,7 +7,7 @@ struct Panel {
     enum Kind: Equatable {
         case goTo
         case forward(MessageID, from: ChatID)
-        /// A search in one chat; nil for all chats.
+        /// A search in one chat, or in all chats if the chat is nil.
         case search(ChatID?)
         case mentions
         case links
@@ -25,15 +25,15 @@ struct Panel {
         /// The scheduled messages of a chat.
         case scheduled(ChatID)
         case reactions(MessageID, in: ChatID)
-        /// The thread of a message. `from` is the row on which the user opened it: that of the
-        /// message, or of an unsent reply to it.
+        /// The thread of a message. `from` is the row on which the user opened the thread. This is
+        /// the row of the message, or the row of an unsent reply to it.
         case thread(of: MessageID, from: HistoryRow.ID, in: ChatID)
 
         var isSearch: Bool {
             if case .search = self { true } else { false }
         }
 
-        /// Whether items disappear while the user looks at the list.
+        /// Whether items can disappear while the panel is open, without an action of the user.
         var isFollowed: Bool {
             switch self {
             case .queue, .scheduled, .folders, .thread: true
@@ -46,18 +46,18 @@ struct Panel {
     enum Target: Hashable, Sendable {
         case chat(ChatID)
         case message(MessageID, in: ChatID)
-        /// A message in a thread. It has no id before the server assigns one.
+        /// A message in a thread. The message id is nil until the server assigns one.
         case entry(HistoryRow.ID, MessageID?, in: ChatID)
         case person(UserID)
         case member(UserID, Client.Member.Role)
         case device(Int64?, isCurrent: Bool)
         case waiting(OutgoingID, isRefused: Bool)
         case scheduled(ScheduledMessage.ID)
-        /// A folder; nil for all chats.
+        /// A folder, or all chats if the id is nil.
         case folder(ChatFolder.ID?)
         case emoji(String)
         case link(String)
-        /// A group or channel to join, by its link.
+        /// A group or channel that the user can join. The text is its link.
         case invitation(String)
         case option(String, isOn: Bool)
         /// An answer of a poll.
@@ -72,7 +72,7 @@ struct Panel {
         /// Text at the right end of the first line.
         var right = ""
         var target: Target
-        /// The clusters of the title that match the query.
+        /// The ranges of clusters in the title that match the query.
         var hits: [Range<Int>] = []
         var isError = false
         /// The indentation of the item in columns, if the panel has room for it.
@@ -81,19 +81,19 @@ struct Panel {
 
     var kind: Kind
     let title: String
-    /// The search field; nil for a panel without one, in which letters are keys.
+    /// The search field; nil if the panel has none. Letters are then keys of the panel.
     var query: LineEditor?
     var items: [Item] = []
-    /// The index of the selected item; negative when the item no longer exists.
+    /// The index of the selected item; negative if the selected item has disappeared.
     var selected = 0
-    /// The state of the list, for example `asking the server`.
+    /// A text about the state of the list, for example `asking the server`.
     var remark = ""
-    /// Whether the first contents are still being read or requested.
+    /// Whether the panel still waits for its first contents.
     private(set) var isLoading = false
     /// The keys of this panel and their meanings, shown in its lower border.
     let keys: String
 
-    /// All items before filtering, for panels that filter their own items.
+    /// All items, including those that the query hides. Used by panels that filter their own items.
     var all: [Item] = []
 
     var selectedItem: Item? { items.indices.contains(selected) ? items[selected] : nil }
@@ -106,13 +106,13 @@ struct Panel {
         }
     }
 
-    /// Says in `remark` what the panel waits for.
+    /// Marks the panel as waiting. `remark` tells the user what it waits for.
     mutating func load(_ remark: String) {
         self.remark = remark
         isLoading = true
     }
 
-    /// Sets the contents: all items, and the state of the list.
+    /// Sets all items and the remark, and ends the waiting.
     mutating func fill(_ items: [Item], remark: String) {
         all = items
         self.remark = remark
@@ -120,7 +120,7 @@ struct Panel {
         if query == nil { show(items) } else { filter() }
     }
 
-    /// Replaces the items, and keeps the same item selected at its new place.
+    /// Replaces the items. The selected item stays selected, even if its index changes.
     mutating func show(_ new: [Item]) {
         let chosen = selectedItem?.target
         items = new
@@ -132,7 +132,7 @@ struct Panel {
         if let place = items.firstIndex(where: { $0.target.isSame(as: chosen) }) {
             selected = place
         } else if kind.isFollowed {
-            // The selected item is done or deleted. The next key must not act on another item.
+            // The selected item has disappeared. The next key must not act on another item.
             selected = -1
         } else {
             move(by: 0)
@@ -150,7 +150,7 @@ struct Panel {
         selected = min(max(0, selected + step), max(0, items.count - 1))
     }
 
-    /// Keeps the items that match the query, best first.
+    /// Shows only the items that match the query, best match first.
     mutating func filter() {
         let text = query?.text ?? ""
         guard !text.trimmed.isEmpty else { return show(all) }

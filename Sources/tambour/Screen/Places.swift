@@ -1,10 +1,10 @@
 import TambourProtocol
 
-/// The history of visited places, with steps back and forward.
+/// The history of the places that the user has visited. The user can step back and forward in it.
 struct Places: Equatable {
     struct Place: Equatable {
         let chat: ChatID
-        /// Nil for the newest message.
+        /// The message at this place; nil for the newest message.
         let message: MessageID?
     }
 

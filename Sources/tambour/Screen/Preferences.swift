@@ -7,7 +7,8 @@ struct Preferences: Codable, Equatable, Sendable {
     var theme: String?
     /// One of `bell`, `osc9`, `osc777` and `off`.
     var notify: String?
-    /// Keys by the names of their actions, in the notation of `KeyBindings`.
+    /// The keys that the user has chosen, by the name of the action. `KeyBindings` describes the
+    /// notation.
     var keys: [String: String]?
 
     fileprivate enum CodingKeys: CodingKey, CaseIterable { case theme, notify, keys }
@@ -24,7 +25,7 @@ struct Preferences: Codable, Equatable, Sendable {
 final class PreferencesFile: @unchecked Sendable {
     let path: String?
     private(set) var value = Preferences()
-    /// The key bindings read from the file at the start.
+    /// The key bindings that the program has read from the file at its start.
     let keys: KeyBindings
     /// Errors in the file, as text for the user.
     let mistakes: [String]
@@ -33,7 +34,8 @@ final class PreferencesFile: @unchecked Sendable {
         let reason: String
     }
 
-    /// - Parameter path: Nil for preferences that are not stored. A missing file counts as empty.
+    /// - Parameter path: The path of the file; nil if the preferences are not stored. A missing
+    ///   file counts as empty.
     init(path: String?) {
         self.path = path
         do throws(Unreadable) {
@@ -47,10 +49,11 @@ final class PreferencesFile: @unchecked Sendable {
         }
     }
 
-    /// Changes a preference and writes it to the file. Other members of the JSON object stay.
+    /// Changes a preference and writes it to the file. Other members of the JSON object are
+    /// unchanged.
     ///
-    /// - Returns: The reason why the file was not written; nil on success or without a path. A
-    ///   change that was not written lasts until the program ends.
+    /// - Returns: The reason why the file was not written; nil on success or if there is no path. A
+    ///   change that was not written still applies until the program ends.
     func change(_ member: WritableKeyPath<Preferences, String?>, to text: String) -> String? {
         value[keyPath: member] = text
         guard let path else { return nil }

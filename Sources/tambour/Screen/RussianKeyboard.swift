@@ -1,7 +1,7 @@
 import TerminalKit
 
 extension KeyPress {
-    /// The keys of a Russian keyboard and the Latin letters on them, row by row.
+    /// Maps the letters of a Russian keyboard to the Latin letters on the same keys, row by row.
     private static let latin = Dictionary(
         uniqueKeysWithValues: zip(
             "йцукенгшщзхъфывапролджэячсмитьбюёЙЦУКЕНГШЩЗХЪФЫВАПРОЛДЖЭЯЧСМИТЬБЮЁ".unicodeScalars,
@@ -9,8 +9,8 @@ extension KeyPress {
         )
     )
 
-    /// The key in the same place of a Latin keyboard. Letters with an action thus work in both
-    /// layouts.
+    /// The key in the same place of a Latin keyboard. Letters that are bound to actions therefore
+    /// work in both layouts.
     var onLatinKeyboard: KeyPress {
         guard case .character(let scalar) = key, let latin = Self.latin[scalar] else {
             return self

@@ -1,7 +1,7 @@
-/// A command of the input line.
+/// A command that the user types in the input line.
 struct ScreenCommand: Equatable {
     let name: String
-    /// The arguments in the notation of the help.
+    /// The arguments as the help describes them.
     let arguments: String
     let summary: String
 
@@ -66,7 +66,7 @@ struct ScreenCommand: Equatable {
         self.summary = summary
     }
 
-    /// Returns the command whose arguments are being typed.
+    /// Returns the command whose arguments the user is typing; nil if there is none.
     static func usage(for line: String) -> ScreenCommand? {
         guard line.hasPrefix("/"), let space = line.firstIndex(of: " ") else { return nil }
         let name = line[line.index(after: line.startIndex)..<space]

@@ -1,7 +1,7 @@
 import TambourClient
 import TerminalKit
 
-/// The account's password and phone, and signing in other devices.
+/// Changes the account's password and phone number, and lets other devices sign in.
 extension ScreenController {
     // MARK: - Password
 

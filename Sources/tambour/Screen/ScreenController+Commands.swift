@@ -40,8 +40,8 @@ extension ScreenController {
     }
 
     private func signInAgain() {
-        // Offline, the connection state does not show whether an account is signed in, so the store
-        // is checked.
+        // Checks the store, because the connection state does not show offline whether an account
+        // is signed in.
         guard (try? client.isSignedIn()) == false else {
             state.notice = (
                 "you are signed in; `tambour open --account NAME` signs in another account", true
@@ -154,7 +154,7 @@ extension ScreenController {
         }
     }
 
-    /// Opens the dialog with a person, who is named by a phone number or by name.
+    /// Opens the dialog with a person. `who` is a phone number or a name.
     private func find(_ who: String) {
         guard !who.isEmpty else { return usage("/find +79990000002") }
         guard let me else { return }
@@ -187,8 +187,8 @@ extension ScreenController {
             )
             guard await client.settle(within: .seconds(5)) else { return ChatID?.none }
             if let reason = try client.waiting().first(where: { $0.id == made })?.failure {
-                // The refused command returns to the input line, so the queue must not keep the
-                // creation as well.
+                // The program puts the refused command back into the input line. The queue must
+                // therefore not keep the creation as well.
                 try await client.cancel(made)
                 throw Failure("\(title) was not made: \(reason)")
             }

@@ -1,7 +1,8 @@
 import TambourClient
 import TambourProtocol
 
-/// Comments on posts of channels. They are shown like a chat; `back` returns to the channel.
+/// Comments on posts of channels. The screen shows them like a chat. The action `back` returns to
+/// the channel.
 extension ScreenController {
     /// The actions on messages that also apply to comments.
     static let actionsOnComments: Set<KeyAction> = [.reply, .react, .unreact]

@@ -2,10 +2,11 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Drafts, which are stored while the user types, and updated from other devices.
+/// Drafts of messages. The screen stores a draft while the user types, and shows changes of the
+/// draft from other devices.
 extension ScreenController {
-    /// The draft in the input line; during an edit, the draft that was put aside; nil for a
-    /// command.
+    /// The draft in the input line; nil if the line contains a command. During an edit, the draft
+    /// that was put aside when the edit began.
     private var draft: Client.Draft? {
         if state.intent.isEdit {
             return Self.draft(writing.aside.line.text, writing.aside.intent)
@@ -20,16 +21,17 @@ extension ScreenController {
         return Client.Draft(text: Writing.message(ofLine: line), replyTo: answered)
     }
 
-    /// Whether the line still has its loaded contents.
+    /// Whether the user has not changed the line since a draft was loaded into it.
     private var isUntouched: Bool {
-        // A user who has just chosen a message to reply to is about to write.
+        // A user who has just chosen a message to reply to is about to write, so the line counts as
+        // changed.
         if case .reply = state.intent, state.input.isEmpty { return false }
         return draft == writing.shown
     }
 
     // MARK: - Storing
 
-    /// Records a change of the line. The draft is stored after a pause in typing.
+    /// Records that the user has changed the line. The draft is stored when the user pauses.
     func noteWriting() {
         writing.keys += 1
         let keys = writing.keys
@@ -54,7 +56,8 @@ extension ScreenController {
 
     /// Sends the line and discards the stored draft of the chat.
     ///
-    /// - Parameter sent: The contents of the line, restored if the message cannot be stored.
+    /// - Parameter sent: The contents of the line. They are restored if the message cannot be
+    ///   stored.
     func discardDraft(
         in chat: ChatID,
         bySending sent: Client.Draft,
@@ -64,9 +67,11 @@ extension ScreenController {
         store(.empty, orElse: sent, in: chat) { client in try await send(client, known) }
     }
 
-    /// Marks `draft` as the chat's draft and runs `wish`, which stores it.
+    /// Treats `draft` as the stored draft of the chat from now on, and runs `wish`, which stores
+    /// it.
     ///
-    /// - Parameter lost: The text to restore into an empty line if storing fails.
+    /// - Parameter lost: The draft to put back into the line if storing fails and the line is still
+    ///   empty.
     private func store(
         _ draft: Client.Draft,
         orElse lost: Client.Draft = .empty,
@@ -95,7 +100,8 @@ extension ScreenController {
         takeDraft()
     }
 
-    /// Marks the line as not stored, so that it counts as changed, and no older draft replaces it.
+    /// Records that storing has failed. The line then counts as changed, and no older draft
+    /// replaces it.
     private func notStored(
         _ generation: Int,
         _ lost: Client.Draft,
@@ -111,8 +117,8 @@ extension ScreenController {
 
     // MARK: - Showing
 
-    /// Stores the open chat's draft, and keeps an unfinished edit in memory, before another chat
-    /// opens.
+    /// Prepares the line for opening another chat: stores the draft of the open chat, and keeps an
+    /// unfinished edit in memory.
     func leaveLine() {
         keepDraft()
         guard let chat = state.open else { return }
@@ -146,8 +152,8 @@ extension ScreenController {
         state.input.load(LineEditor.Draft(text: text, cursor: text.count))
         state.intent = intent(of: draft, in: chat)
         writing.stored = draft
-        // The line replaces control characters. Its text may therefore differ from the stored
-        // draft.
+        // The input line removes or replaces control characters. Its text may therefore differ from
+        // the stored draft.
         writing.shown = Self.draft(state.input.text, state.intent) ?? .empty
     }
 
@@ -170,7 +176,7 @@ extension ScreenController {
         state.intent = .reply(message, quote: quote(of: message, in: chat))
     }
 
-    /// Shows another device's change of the draft, if the line is untouched.
+    /// Shows a change of the draft from another device, if the user has not changed the line.
     func takeDraft() {
         guard let chat = state.open else { return }
         let generation = writing.generation
@@ -211,7 +217,7 @@ extension ScreenController {
 
     /// Restores the draft that a command replaced.
     ///
-    /// - Returns: Whether there was one.
+    /// - Returns: Whether a draft was restored.
     @discardableResult
     func endCommand() -> Bool {
         guard let aside = writing.underCommand else { return false }
@@ -223,8 +229,9 @@ extension ScreenController {
         return true
     }
 
-    /// Restores a command that was refused after it had left the line. Puts an untouched draft
-    /// aside for it. Does nothing if the user has begun to write something else.
+    /// Puts a refused command back into the line. If the line contains a draft that the user has
+    /// not changed, puts the draft aside first. Does nothing if the user has begun to write
+    /// something else.
     func returnCommand(_ line: String) {
         // The user is typing another command, which cannot be put aside as a draft.
         guard !Writing.isCommand(state.input.text) else { return }
@@ -234,7 +241,7 @@ extension ScreenController {
 
     // MARK: - Editing a message
 
-    /// Loads a message into the line to edit it. The text in the line is put aside.
+    /// Puts the text in the line aside, and loads a message into the line for editing.
     func beginEdit(_ intent: ScreenState.Intent, text: String) {
         if !state.intent.isEdit {
             writing.aside = Writing.Aside(line: state.input.draft, intent: state.intent)

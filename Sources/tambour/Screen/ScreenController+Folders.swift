@@ -2,9 +2,9 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Folders: choosing which one the list shows, and changing them.
+/// Folders of chats: chooses the folder that the list shows, and changes folders.
 extension ScreenController {
-    /// The title of the list without a folder.
+    /// The title of the list when it shows no folder.
     private static let allChats = "All chats"
 
     /// Handles `/folder` and the commands that begin with `/folder-`.
@@ -37,8 +37,8 @@ extension ScreenController {
         }
     }
 
-    /// Returns the folder with a name, or else the only folder whose title begins with the name.
-    /// Tells the user if there is none.
+    /// Returns the folder with this name, or else the only folder whose title begins with the name.
+    /// If there is no such folder or several, tells the user.
     private func folder(named name: String) -> ChatFolder? {
         let wanted = FoldedText(name)
         let similar = state.folders.filter { FoldedText($0.title).hasPrefix(wanted) }
@@ -51,7 +51,8 @@ extension ScreenController {
         return found
     }
 
-    /// Returns the folder with a name, or, if the name is empty, the folder that the list shows.
+    /// Returns the folder with this name. If the name is empty, returns the folder that the list
+    /// shows.
     private func shownFolder(orNamed name: String) -> ChatFolder? {
         guard name.isEmpty else { return folder(named: name) }
         guard let shown = state.shownFolder else {
@@ -61,7 +62,7 @@ extension ScreenController {
         return shown
     }
 
-    /// Makes the list show a folder, or all chats for nil.
+    /// Makes the list show a folder. If `id` is nil, the list shows all chats.
     func showFolder(_ id: ChatFolder.ID?) {
         state.folder = id
         loading.stale.folders = true
@@ -182,7 +183,7 @@ extension ScreenState {
     /// The folder that the list shows; nil for all chats.
     var shownFolder: ChatFolder? { folders.first { $0.id == folder } }
 
-    /// The chats that the list shows: those of the shown folder, or all.
+    /// The chats that the list shows: the chats of the shown folder, or all chats.
     var shownChats: [ChatSummary] { shownFolder.map { chats(in: $0) } ?? chats }
 
     func chats(in folder: ChatFolder) -> [ChatSummary] {

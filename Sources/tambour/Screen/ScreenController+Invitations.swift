@@ -2,9 +2,10 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Joining groups and channels, and inviting others to them.
+/// Joins groups and channels, and invites others to them.
 extension ScreenController {
-    /// Opens the group or channel of a link. Asks a user who is not a member whether to join it.
+    /// Opens the group or channel that a link refers to. If the user is not a member, asks whether
+    /// to join it.
     func join(_ link: String) {
         fetch {
             try await $0.lookUp(link)
@@ -34,7 +35,7 @@ extension ScreenController {
         }
     }
 
-    /// Shows the link by which others join the chat, and copies it.
+    /// Shows the link by which others can join the chat, and copies it to the clipboard.
     func showInvitation(isNew: Bool, of chat: ChatID) {
         fetch {
             try await isNew ? $0.renewInvitation(of: chat) : $0.invitation(of: chat)
@@ -108,7 +109,7 @@ extension ScreenController {
         }
     }
 
-    /// Returns the meaning of an option; nil for an unknown option, and for one without effect in
+    /// Returns the meaning of an option. Returns nil if the option is unknown, or has no effect in
     /// this kind of chat.
     private static func words(for option: String, isChannel: Bool) -> String? {
         switch option {

@@ -35,8 +35,8 @@ extension ScreenController {
         }
     }
 
-    /// Opens the chat or selects the item under the mouse. A click on the selected item of a panel
-    /// acts like Enter.
+    /// Opens the chat or selects the item under the mouse. If the item of a panel is already
+    /// selected, the click acts like Enter.
     private func click(at position: TerminalKit.Position) {
         state.notice = nil
         switch seen.target(at: position) {
@@ -114,8 +114,8 @@ extension ScreenController {
         return true
     }
 
-    /// - Returns: Whether the help consumed the key. A letter closes the help and is then handled
-    ///   as usual.
+    /// - Returns: Whether the key was handled. If the key is a letter, closes the help and returns
+    ///   false, so that the letter is handled as usual.
     private func handleHelp(_ press: KeyPress) -> Bool {
         let page = max(1, (display?.size.rows ?? 24) - 4)
         let last = max(0, Help.lines(state.keys).count - page)
@@ -180,7 +180,8 @@ extension ScreenController {
                 closePrompt()
                 prompt.answer(self, "y")
             case .character("n"), .character("N"), .escape: closePrompt()
-            // The user may still be typing a text when the question appears.
+            // Ignores other keys, because the user may still be typing a text when the question
+            // appears.
             default: break
             }
             return
@@ -188,7 +189,7 @@ extension ScreenController {
         switch press.key {
         case .escape: closePrompt()
         case .enter:
-            // White space at the ends of a password counts.
+            // White space at the start and end of a password is part of the password.
             let text = prompt.isSecret ? prompt.editor.text : prompt.editor.text.trimmed
             guard !text.isEmpty || prompt.emptyMeans != nil else { return closePrompt() }
             closePrompt()
@@ -206,14 +207,14 @@ extension ScreenController {
 }
 
 extension String {
-    /// The text without line breaks at its ends. A text that consists of line breaks alone is
-    /// unchanged.
+    /// The text without line breaks at its start and end. A text that consists only of line breaks
+    /// is unchanged.
     var trimmingNewlines: String {
         guard let last = lastIndex(where: { !$0.isNewline }) else { return self }
         return String(self[...last].drop { $0.isNewline })
     }
 
-    /// The text without white space at its ends.
+    /// The text without white space at its start and end.
     var trimmed: String {
         let start = drop { $0.isWhitespace }
         return String(

@@ -4,7 +4,7 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// The state of reading from the store: changed parts and reads in progress.
+/// The state of reading from the store: which parts have changed, and whether a read is running.
 struct Loading {
     struct Stale {
         var chats: Set<ChatID> = []
@@ -18,7 +18,7 @@ struct Loading {
     /// The result of one read.
     struct Read: Sendable {
         var allChats: [ChatSummary]?
-        /// Lines of the list by chat; nil for chats that have left the list.
+        /// The new line of the list for each chat; nil if the chat is no longer in the list.
         var chats: [ChatID: ChatSummary?] = [:]
         var page: HistoryPage?
         var pinned: HistoryRow.Quote?
@@ -35,19 +35,21 @@ struct Loading {
     var stale = Stale()
     var isRunning = false
     var isScheduled = false
-    /// Whether all chats were read once. Only later messages cause alerts.
+    /// Whether all chats were read at least once. Messages cause alerts only after that.
     var hasBegun = false
     /// Whether the top of the list has been read.
     var hasFirst = false
     var last = ContinuousClock.now - .seconds(1)
-    /// The minimum time between two reads. Users could not see more frequent updates.
+    /// The minimum time between two reads. Users would not notice more frequent updates.
     var interval = Duration.milliseconds(33)
 
     /// The number of changed chats above which it is cheaper to read the whole list.
     static let manyChats = 30
-    /// The number of chats in the first read: more than the list shows on a large terminal.
+    /// The number of chats in the first read. It is greater than the number that the list shows on
+    /// a large terminal.
     static let firstChats = 60
-    /// The number of messages per read: several screens before and after the reading position.
+    /// The number of messages in one read. They fill several screens before and after the reading
+    /// position.
     static let page = 200
 }
 
@@ -57,7 +59,7 @@ extension ScreenController {
         loading.stale.chats.formUnion(change.chats)
         loading.stale.chats.formUnion(change.drafts)
         if change.everything { loading.stale.allChats = true }
-        // The preview of any chat may contain the user's own name.
+        // If the user's own name has changed, the preview of any chat may have changed too.
         if let me, change.people.contains(me) { loading.stale.allChats = true }
         if let open = state.open, change.everything || change.drafts.contains(open) {
             takeDraft()
@@ -67,7 +69,7 @@ extension ScreenController {
             loading.stale.chats.formUnion(change.people.map { ChatID.dialog(me, $0) })
         }
         if !change.people.isEmpty {
-            // The previews of groups contain names.
+            // The previews in group lines contain names of people, which may have changed.
             loading.stale.chats.formUnion(state.chats.map(\.id).filter(\.isGroup))
         }
         if let open = state.open,
@@ -113,7 +115,8 @@ extension ScreenController {
         loading.isRunning = true
         loading.last = .now
         let (open, anchor, client, panel) = (state.open, anchor, client, state.panel?.kind)
-        // The first screen appears before the rest of the list is read.
+        // The first read returns only the top of the list, so that the screen appears before the
+        // rest is read.
         let isFirst = !loading.hasFirst
         if isFirst { loading.stale.allChats = true }
         Task { [weak self] in
@@ -123,8 +126,8 @@ extension ScreenController {
             } else {
                 for chat in stale.chats {
                     let line = try? client.chat(chat)
-                    // Assigning nil by subscript would remove the key, and the line would stay in
-                    // the list.
+                    // Does not use the subscript, because assigning nil would remove the key. The
+                    // line would then stay in the list.
                     read.chats.updateValue(line?.isHidden == false ? line : nil, forKey: chat)
                 }
             }
@@ -171,7 +174,7 @@ extension ScreenController {
         if let folders = read.folders { show(folders, contacts: read.contacts) }
         if loading.hasBegun { tellNews(since: before, of: read) }
         if read.allChats != nil {
-            // The second read returns the rest of the list, which must not cause alerts either.
+            // The second read returns the rest of the list. It must not cause alerts either.
             loading.hasBegun = loading.hasFirst
             loading.hasFirst = true
         }
@@ -216,7 +219,7 @@ extension ScreenController {
         )
     }
 
-    /// Merges changed lines into the list, in the library's order.
+    /// Merges changed lines into the list. The lines keep the order that the library uses.
     private func merge(_ lines: [ChatID: ChatSummary?]) {
         let isPinChanged = state.chats.contains { old in
             guard let new = lines[old.id] else { return false }
@@ -280,7 +283,7 @@ extension ScreenController {
                 state.selected = page.rows.first { $0.message == anchor }?.id
             }
         } else if let bottom {
-            // Keeps the text being read in place when messages appear above or below it.
+            // When messages appear above or below, the text that the user reads stays in its place.
             state.scroll = view.scroll(of: state, width, keeping: bottom) ?? state.scroll
         }
     }

@@ -11,7 +11,8 @@ extension ScreenController {
         }
         let action = state.keys.action(of: press, in: .message)
         guard let row = state.selectedRow else {
-            // The target message is not loaded yet. No action may apply to another message instead.
+            // The message to select is not loaded yet. An action must not apply to another message
+            // instead.
             if action == .above || action == .below { select(by: 0) }
             return
         }
@@ -49,7 +50,8 @@ extension ScreenController {
         }
     }
 
-    /// Handles actions that need a message stored on the server.
+    /// Handles the actions that need a message on the server. An unsent message cannot be their
+    /// target.
     private func handleSent(_ action: KeyAction, _ row: HistoryRow, _ open: ChatID) {
         guard let message = row.message else {
             state.notice = ("it is not sent yet", true)
@@ -101,7 +103,8 @@ extension ScreenController {
         }
     }
 
-    /// Selects the message after the removed one, or else the message before it.
+    /// Selects the message after the message that is removed. If there is none, selects the message
+    /// before it.
     private func selectNeighbour(of id: HistoryRow.ID) {
         let rows = state.rows.filter { $0.event == nil }
         guard let index = rows.firstIndex(where: { $0.id == id }) else { return }
@@ -131,9 +134,10 @@ extension ScreenController {
 
     // MARK: - Links
 
-    /// Opens a link of a message; without a message, of the newest message with a link.
+    /// Opens a link of a message. If `row` is nil, opens a link of the newest message that contains
+    /// one.
     ///
-    /// - Parameter number: counts from 1.
+    /// - Parameter number: The number of the link in the message, from 1.
     func openLink(_ number: Int, of row: HistoryRow?) {
         let row = row ?? state.rows.last { !Links.addresses(of: $0).isEmpty }
         let addresses = row.map { Links.addresses(of: $0) } ?? []

@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Panels: opening them, filling them, and their common keys.
+/// Opens and fills panels, and handles the keys that all panels have.
 extension ScreenController {
     func show(_ panel: Panel) {
         state.panel = panel
@@ -18,9 +18,10 @@ extension ScreenController {
         panelGeneration += 1
     }
 
-    /// Fills the panel if it is still of the given kind.
+    /// Fills the open panel with items. Does nothing if the open panel is no longer of the given
+    /// kind.
     ///
-    /// - Parameter remark: The state of the list.
+    /// - Parameter remark: A text about the state of the list.
     func fill(_ kind: Panel.Kind, with items: [Panel.Item], remark: String = "") {
         guard state.panel?.kind == kind else { return }
         state.panel?.fill(items, remark: remark)
@@ -110,10 +111,10 @@ extension ScreenController {
         }
     }
 
-    /// Handles the keys of the panel's own actions: letters, or Alt and a letter in a panel with a
-    /// query.
+    /// Handles the keys of the actions that only this panel has. The keys are letters. In a panel
+    /// with a search field, they are Alt and a letter.
     ///
-    /// - Returns: Whether the panel consumed the key.
+    /// - Returns: Whether the panel has handled the key.
     private func act(_ press: KeyPress, in panel: Panel) -> Bool {
         if case .goTo = panel.kind { return actOnChat(press, panel) }
         let press = press.onLatinKeyboard
@@ -166,7 +167,7 @@ extension ScreenController {
 
     private func fillGoTo() {
         guard let kind = state.panel?.kind else { return }
-        // Messages cannot be forwarded to chats that the account is no longer in.
+        // Users cannot forward messages to chats that they have left.
         let chats = kind == .goTo ? state.chats : state.chats.filter { !$0.isGone }
         let items = chats.map { chat in
             let unread = chat.unread > 0 ? "\(chat.unread)" : ""

@@ -155,7 +155,7 @@ extension ScreenController {
         return true
     }
 
-    /// Runs `body` for a person, given by phone number or by the beginning of a name.
+    /// Runs `body` for a person. `who` is a phone number or the beginning of a name.
     func changeMember(
         _ chat: ChatID,
         _ who: String,
@@ -170,8 +170,7 @@ extension ScreenController {
     ) {
         fetch { client in
             try await body(client)
-            // Only the server knows the members. This waits until the change has reached the
-            // server.
+            // Only the server knows the members, so waits until the change has reached the server.
             _ = await client.settle(within: .seconds(5))
         } then: { screen, _ in
             if screen.state.panel?.kind == .members(chat) { screen.fillMembers(of: chat) }
@@ -224,7 +223,7 @@ extension ScreenController {
     }
 }
 
-/// A typed name, split into the protocol's first and last name.
+/// A name that the user has typed, split into the first name and the last name of the protocol.
 struct Names: Equatable, Sendable {
     let first: String
     let last: String?
@@ -250,8 +249,9 @@ extension Person {
 }
 
 extension Client {
-    /// Returns a person, given by phone number or by the beginning of a name. Contacts win over
-    /// other known people; within each group, a full match wins over a beginning.
+    /// Returns the person with a phone number or with a name that begins with `who`. Contacts win
+    /// over other known people. Among contacts, and among other people, a full match wins over a
+    /// beginning.
     func somebody(_ who: String) async throws -> Person {
         if ChatName.phone(who) != nil { return try await find(phone: who) }
         let wanted = FoldedText(who)

@@ -2,11 +2,11 @@ import Foundation
 import TambourClient
 import TambourProtocol
 
-/// Opening chats, and moving to places in them.
+/// Opens chats, and moves to places in them.
 extension ScreenController {
     /// Opens a chat at its newest message.
     ///
-    /// - Parameter name: The chat's title, needed for a chat outside of the list.
+    /// - Parameter name: The title of the chat. Needed only if the chat is not in the list.
     func open(_ chat: ChatID, name: String? = nil) {
         guard chat != state.open else { return }
         notePlace()
@@ -50,7 +50,8 @@ extension ScreenController {
         state.typing = nil
         state.suggestions = nil
         if state.focus == .messages { state.focus = .input }
-        // When the program starts, the list is not read yet.
+        // At the start of the program, the list has not been read yet. The chat is then read from
+        // the store.
         let summary = state.openChat ?? (try? client.chat(chat))
         let isUnread = (summary?.unread ?? 0) > 0
         state.newAfterMs = isUnread ? try? client.readMark(of: chat) : nil
@@ -59,7 +60,7 @@ extension ScreenController {
         learnWhoWrote(in: chat)
     }
 
-    /// Shows the newest messages, and keeps showing new ones.
+    /// Shows the newest messages. Messages that arrive later are then shown at once.
     func follow() {
         state.scroll = 0
         isAnchorToBeShown = false
@@ -76,7 +77,8 @@ extension ScreenController {
         arrive(at: Places.Place(chat: chat, message: message))
     }
 
-    /// Goes to an unsent message of the open chat. Unsent messages are among the newest.
+    /// Goes to an unsent message of the open chat. Shows the newest messages, because unsent
+    /// messages are among them.
     func goToWaiting(_ row: HistoryRow.ID) {
         notePlace()
         follow()
@@ -136,7 +138,7 @@ extension ScreenController {
         isAnchorToBeShown = false
         let most = max(0, seen.lines - seen.paneRows)
         let wanted = state.scroll + lines
-        // Within one screen of either end of the loaded messages, loads more messages.
+        // If less than one screen remains before either end of the loaded messages, loads more.
         let sent = state.rows.lazy.compactMap(\.message)
         if lines > 0, wanted > most - seen.paneRows, !state.isStart {
             read(at: sent.first)
@@ -180,7 +182,8 @@ extension ScreenController {
             state.notice = ("nothing was unread here", false)
             return
         }
-        // Unread messages begin directly after this position, even if they are not on this device.
+        // The first unread message comes directly after this position, even if it is not on this
+        // device.
         go(to: MessageID(timeMs: max(mark, 1), counter: .max), in: open)
         state.focus = .input
     }

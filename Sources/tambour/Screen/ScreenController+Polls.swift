@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Sending polls and voting in them.
+/// Sends polls and votes in them.
 extension ScreenController {
     func sendPoll(_ line: String, to chat: ChatID) {
         let parts = line.split(separator: "|").map { String($0).trimmed }.filter { !$0.isEmpty }
@@ -62,7 +62,7 @@ extension ScreenController {
 }
 
 extension Poll {
-    /// The poll in lines of text, for the message that contains it.
+    /// The poll as lines of text. The screen shows them in the message that contains the poll.
     var text: String {
         let lines = answers.map { answer in
             "\(answer.isChosen ? "●" : "○") \(answer.text)  \(answer.votes)"

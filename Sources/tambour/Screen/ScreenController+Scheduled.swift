@@ -3,11 +3,12 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Scheduled messages: writing them, and listing those in the open chat.
+/// Scheduled messages: writes them, and lists the ones of the open chat.
 extension ScreenController {
     /// Schedules a message.
     ///
-    /// - Parameter line: the time and the text; empty to show the list.
+    /// - Parameter line: The time and the text as the user has typed them. If empty, shows the list
+    ///   of scheduled messages.
     func schedule(_ line: String, in chat: ChatID) {
         guard !line.isEmpty else { return openScheduled(in: chat) }
         guard !state.isOpenGone else {
@@ -141,7 +142,8 @@ extension ScreenController {
 
     /// Replaces the text of a scheduled message, and ends the edit.
     ///
-    /// - Parameter source: the text as typed, to restore it if the change cannot be stored.
+    /// - Parameter source: The text as the user has typed it. It is restored if the change cannot
+    ///   be stored.
     func changeScheduled(
         _ id: ScheduledMessage.ID,
         in chat: ChatID,
@@ -155,14 +157,14 @@ extension ScreenController {
                 try await client.changeScheduled(id, in: chat, text: text, formatted: spans)
                 self?.say("changed; /later lists it")
             } catch {
-                // The message may have been sent meanwhile.
+                // The change fails if, for example, the message has been sent in the meantime.
                 self?.later { $0.restore(Writing.line(ofMessage: source), .new, in: chat) }
                 throw error
             }
         }
     }
 
-    /// Returns the notice about a message that was sent after its time.
+    /// Returns the notice about a scheduled message that was sent later than planned.
     static func lateWords(plannedMs: Int64, title: String) -> String {
         "the message to \(title) for \(clock(plannedMs)) was sent only now: this device was offline"
     }
@@ -195,7 +197,8 @@ extension ScheduledMessage {
 }
 
 extension [ScheduledMessage] {
-    /// The list in a few words for the title of the chat; empty for an empty list.
+    /// A short summary of the scheduled messages for the title of the chat; empty if there are
+    /// none.
     var words: String {
         let failed = count { message in
             switch message.state {

@@ -3,13 +3,14 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// Search. Results from this device appear at once, results from the server a little later.
+/// Searches messages. Results from this device appear at once; results from the server appear a
+/// little later.
 extension ScreenController {
-    /// The pause in typing after which the server is queried.
+    /// The pause in typing after which the screen queries the server.
     private static let pause = DispatchTimeInterval.milliseconds(300)
     private static let found = 200
 
-    /// - Parameter chat: nil for all chats.
+    /// - Parameter chat: The chat to search in; nil to search in all chats.
     func openSearch(in chat: ChatID?, for words: String = "") {
         let title = chat == nil ? "Search everywhere" : "Search in \(state.openTitle)"
         var query = LineEditor(limit: 100)
@@ -43,8 +44,8 @@ extension ScreenController {
         }
     }
 
-    /// Returns whether the server can be queried: only online, and not about comments, which it
-    /// cannot search.
+    /// Returns whether the screen can query the server. It must be online, and the server cannot
+    /// search in comments.
     private func canAskServer(in chat: ChatID?) -> Bool {
         state.connection == .online && (chat == nil || chat != state.comments?.id)
     }
@@ -108,6 +109,6 @@ extension ScreenController {
 }
 
 extension MessageID {
-    /// A position after all possible messages.
+    /// An id that is greater than the id of any message.
     static let max = MessageID(.max)
 }

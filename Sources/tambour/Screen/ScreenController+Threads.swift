@@ -1,15 +1,17 @@
 import TambourClient
 import TambourProtocol
 
-/// The thread of a message: the messages it replies to, and all replies.
+/// Shows the thread of a message: the messages that it replies to, directly or indirectly, and all
+/// replies.
 extension ScreenController {
-    /// - Parameter row: The row of a message; nil when the chat shows no message.
+    /// - Parameter row: The row of the message; nil if the chat shows no message.
     func openThread(of row: HistoryRow?) {
         guard let open = state.open, let row, row.event == nil else {
             state.notice = ("there is no message here", true)
             return
         }
-        // An unsent message cannot have replies, but may itself be a reply.
+        // An unsent message has no replies. If it is a reply itself, shows the thread of the
+        // message that it replies to.
         guard let message = row.message ?? row.quote?.message else {
             state.notice = ("it is not sent yet, and answers nothing", true)
             return
@@ -60,8 +62,8 @@ extension MessageThread.Entry {
 
     /// Returns the entry as a panel item.
     ///
-    /// - Parameter isOpenedOn: Whether the user opened the thread on this entry. The item then says
-    ///   so.
+    /// - Parameter isOpenedOn: Whether the user opened the thread on this entry. If true, the item
+    ///   is marked.
     fileprivate func item(in chat: ChatID, isOpenedOn: Bool) -> Panel.Item {
         var item = Panel.Item(title: "", target: .entry(id, message, in: chat))
         item.indent = min(depth, Self.deepest) * Self.step

@@ -33,12 +33,13 @@ extension ScreenController {
         switch state.input.handle(press) {
         case .submitted(let text):
             state.suggestions = nil
-            // A line that cannot be sent stays in place, so that the user can change it.
+            // If the line cannot be sent, it stays in the input line, so that the user can change
+            // it.
             if !submit(text) { state.input = before } else { endCommand() }
         case .limitReached: tellLimit(of: state.input)
         case .handled:
-            // The user has erased the command, or typed a second slash, which begins no command.
-            // The draft returns, and a typed slash is inserted into it.
+            // The user has erased the command, or has typed a second slash, so that the line is no
+            // longer a command. The draft is restored, and a typed slash is inserted into it.
             if state.input.isEmpty || state.input.text == "//", endCommand() {
                 if press == KeyPress(.character("/")) { _ = state.input.handle(press) }
             }
@@ -62,7 +63,7 @@ extension ScreenController {
         return true
     }
 
-    /// Shows that the text does not fit into the line.
+    /// Tells the user that the text does not fit into the line.
     func tellLimit(of line: LineEditor) {
         state.notice = (
             "there is room for \(line.limit) characters here, so nothing was inserted", true
@@ -109,7 +110,7 @@ extension ScreenController {
         )
     }
 
-    /// The known people of the open chat who can be mentioned.
+    /// The people of the open chat whom the user can mention, as far as the screen knows them.
     var namesHere: [UserID: String] {
         state.open.flatMap { nameable[$0] } ?? [:]
     }
@@ -132,8 +133,8 @@ extension ScreenController {
         _ = state.input.complete(token, with: emoji)
     }
 
-    /// Looks up, on this device, who can be mentioned in a chat: the partner, or the recent
-    /// senders.
+    /// Looks up in the data on this device whom the user can mention in a chat. In a dialog, this
+    /// is the partner; in other chats, the recent senders.
     func learnWhoWrote(in chat: ChatID) {
         guard let me else { return }
         let areComments = state.comments?.id == chat
@@ -149,8 +150,8 @@ extension ScreenController {
         }
     }
 
-    /// Requests the members of a group from the server, once. Until the server answers, the recent
-    /// senders are offered.
+    /// Asks the server for the members of a group, once for each group. Until the server answers,
+    /// the screen offers only the recent senders.
     private func learnMembers(of chat: ChatID) {
         guard chat.isGroup, !chat.isChannel, state.connection == .online,
             rosters.insert(chat).inserted
@@ -177,7 +178,8 @@ extension ScreenController {
         }
     }
 
-    /// Returns the mentions in a text. Longer names match first: `@Anna Lee` is not `@Anna`.
+    /// Returns the mentions in a text. Longer names match first, so `@Anna Lee` does not count as
+    /// `@Anna`.
     static func mentions(in text: String, of people: [UserID: String]) -> [MessageSpan] {
         var found: [MessageSpan] = []
         let units = Array(text.utf16)
@@ -204,7 +206,7 @@ extension ScreenController {
 
     // MARK: - Sending
 
-    /// - Returns: False when the line cannot be sent in its present form.
+    /// - Returns: False if the line cannot be sent as it is.
     private func submit(_ text: String) -> Bool {
         if Writing.isCommand(text) {
             commandUnderWay = CommandUnderWay(line: text, chat: state.open)
@@ -258,8 +260,8 @@ extension ScreenController {
     }
 
     private func editOutside() {
-        // The completion runs on the queue before any later key, because that key belongs to the
-        // new text.
+        // The completion runs on the queue before later keys are handled. Such keys therefore apply
+        // to the edited text.
         display?.edit(state.input.text, maxBytes: 1 << 20) { [weak self] text in
             guard let self else { return }
             if let text {

@@ -4,10 +4,11 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// The full-screen client. Keys and changes update the state, and each new state is drawn.
+/// The full-screen client. Keys and changes from the library update the state. The controller draws
+/// each new state.
 ///
 /// Each extension covers one area. `@unchecked Sendable`: all mutable state is used on `queue`
-/// only; the display checks this.
+/// only. The display checks that it is called on `queue`.
 final class ScreenController: @unchecked Sendable {
     let client: Client
     let queue = DispatchQueue(label: "tambour.screen")
@@ -20,24 +21,26 @@ final class ScreenController: @unchecked Sendable {
     var places = Places()
     /// The message around which the open chat is loaded; nil for the newest messages.
     var anchor: MessageID?
-    /// Whether the pane still has to scroll the anchor to its middle.
+    /// Whether the pane must still scroll until the anchor is in the middle.
     var isAnchorToBeShown = false
     /// Whether the user's last scroll was towards older messages.
     var isGoingBack = true
-    /// The hits of the last search, to step through.
+    /// The hits of the last search. The user can step through them.
     var hits: [Client.Found] = []
     var hitIndex = 0
-    /// Counts the requests of panels. A reply to an outdated request is dropped.
+    /// The number of requests that panels have made. It identifies outdated requests, whose replies
+    /// are dropped.
     var panelGeneration = 0
-    /// The names of the people who can be mentioned, by chat. A chat has no entry until a lookup
-    /// finds somebody.
+    /// The names of the people whom the user can mention, by chat. A chat has no entry until a
+    /// lookup finds somebody.
     var nameable: [ChatID: [UserID: String]] = [:]
     /// Groups whose members were requested from the server.
     var rosters: Set<ChatID> = []
     var writing = Writing()
-    /// The command that is being handled; requests made meanwhile belong to it.
+    /// The command that is being handled. Requests that are made during this time belong to the
+    /// command.
     var commandUnderWay: CommandUnderWay?
-    /// The open chat when the library was last told what is on the screen.
+    /// The chat that was open when the screen last told the library which messages are visible.
     private var lookedAt: ChatID?
     /// Whether the terminal has the focus; always true if the terminal does not report focus.
     var isLookedAt = true
@@ -46,7 +49,7 @@ final class ScreenController: @unchecked Sendable {
     var me: UserID?
     private let delay: Delay
     private let wishes = Wishes()
-    /// The text width at which `state.scroll` counts lines.
+    /// The text width for which `state.scroll` is valid. Another width gives other lines.
     private var scrolledWidth = 0
     private var isDrawPosted = false
     private var isLeaving = false
@@ -65,7 +68,7 @@ final class ScreenController: @unchecked Sendable {
     typealias Delay =
         @Sendable (Duration, DispatchQueue, @escaping @Sendable () -> Void) -> Void
 
-    /// How long `end` waits until the user's last requests are stored.
+    /// The maximum time for which `end` waits until the user's last requests are stored.
     private static let patience = Duration.seconds(5)
 
     init(
@@ -146,8 +149,8 @@ final class ScreenController: @unchecked Sendable {
         for task in listening { task.cancel() }
         display?.stop()
         keepDraft()
-        // The client stops only after all requests are stored, or after a time limit if the store
-        // hangs.
+        // The client stops when all requests are stored. If the store hangs, the client stops after
+        // a time limit.
         wishes.finish { [self] in later { $0.conclude(code) } }
         after(Self.patience) { $0.conclude(code) }
     }
@@ -228,15 +231,16 @@ final class ScreenController: @unchecked Sendable {
             let (surface, seen) = view.draw(state, display.size)
             if seen.paneRows > 0 { state.scroll = seen.scroll }
             display.show(surface)
-            // A newly opened chat may have no message on this device, so opening it is reported,
-            // too.
+            // A chat that has just been opened may have no message on this device. Opening it is
+            // therefore reported too.
             let isOther = seen.messages != self.seen.messages || state.open != lookedAt
             self.seen = seen
             if isOther { look() }
         }
     }
 
-    /// After a resize rewraps the lines, keeps the text being read in place.
+    /// Handles a resize, which wraps the lines differently. The text that the user reads stays in
+    /// its place.
     private func resized() {
         let isFollowing = state.scroll == 0 && anchor == nil
         let bottom = isFollowing ? nil : view.bottomLine(of: state, scrolledWidth)
@@ -245,14 +249,15 @@ final class ScreenController: @unchecked Sendable {
         state.scroll = view.scroll(of: state, scrolledWidth, keeping: bottom) ?? state.scroll
     }
 
-    /// Reports to the library which messages are on the screen. At the newest messages, marks them
-    /// as read if the terminal has the focus.
+    /// Reports to the library which messages are on the screen. If these are the newest messages
+    /// and the terminal has the focus, marks them as read.
     private func look() {
         lookedAt = state.open
         guard let open = state.open else { return }
         var position =
             state.scroll > 0 ? (isGoingBack ? seen.messages.first : seen.messages.last) : nil
-        // The target of a jump may be missing on this device, so the page around it is requested.
+        // The message to which the user jumps may be missing on this device. The page around it is
+        // therefore requested.
         if isAnchorToBeShown || position == nil { position = anchor ?? position }
         client.look(
             at: open,
@@ -285,7 +290,8 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` after all earlier requests have ended, and shows its error to the user.
+    /// Runs `body` after all earlier requests have ended. If `body` throws an error, shows it to
+    /// the user.
     func perform(_ body: @escaping @Sendable (Client) async throws -> Void) {
         let (client, command) = (client, commandUnderWay)
         wishes.add { [weak self] in
@@ -317,9 +323,9 @@ final class ScreenController: @unchecked Sendable {
         }
     }
 
-    /// Shows why a request failed, also in the panel that waits for its result. A command that made
-    /// the request returns to the line: a user who expects the command to have opened another chat
-    /// must not send the next text to the wrong chat.
+    /// Shows why a request failed, also in the panel that waits for the result. If a command made
+    /// the request, puts the command back into the line. Otherwise a user who expects that the
+    /// command has opened another chat could send the next text to the wrong chat.
     private func refuse(
         _ reason: String,
         _ command: CommandUnderWay?,

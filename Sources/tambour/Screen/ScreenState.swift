@@ -13,7 +13,7 @@ struct ScreenState {
         case prompt
     }
 
-    /// The meaning of the next line that is sent.
+    /// What the screen does with the next line that the user submits.
     enum Intent: Equatable {
         case new
         case reply(MessageID, quote: String)
@@ -35,30 +35,31 @@ struct ScreenState {
     var folders: [ChatFolder] = []
     /// The folder that the list shows; nil for all chats.
     var folder: ChatFolder.ID?
-    /// The contacts, read only if some folder contains all of them.
+    /// The contacts. They are read only if at least one folder contains all contacts.
     var contacts: Set<UserID> = []
     var open: ChatID?
-    /// The title of an open chat outside of the list, for example of a chat without messages.
+    /// The title of the open chat if the chat is not in the list, for example because it has no
+    /// messages.
     var openName: String?
-    /// The open chat, if it consists of comments on a post.
+    /// The comments that are open; nil if the open chat does not consist of comments on a post.
     var comments: Client.Comments?
     /// The loaded messages of the open chat, oldest first.
     var rows: [HistoryRow] = []
     /// The pinned message of the open chat.
     var pinned: HistoryRow.Quote?
-    /// The scheduled messages of the open chat, the next one first.
+    /// The scheduled messages of the open chat, earliest first.
     var scheduled: [ScheduledMessage] = []
     var isGapBefore = false
     var isStart = false
     var isEnd = true
-    /// The read mark when the chat was opened, in Unix milliseconds; nil if there was no unread
-    /// message.
+    /// The value of the read mark at the moment when the chat was opened, in Unix milliseconds. nil
+    /// if there was no unread message.
     var newAfterMs: Int64?
-    /// The number of lines between the bottom of the pane and the end of `rows`. At 0, the pane
-    /// follows new messages.
+    /// The number of lines between the bottom of the pane and the end of `rows`. If 0, the pane
+    /// shows new messages as they arrive.
     var scroll = 0
     var selected: HistoryRow.ID?
-    /// Beginnings of words from the last search, which are highlighted in messages.
+    /// The words of the last search. Messages highlight the words that begin with one of them.
     var words: [String] = []
     var focus = Focus.input
     var intent = Intent.new
@@ -67,7 +68,7 @@ struct ScreenState {
     var panel: Panel?
     var prompt: Prompt?
     var connection = ConnectionState.stopped
-    /// The time of the next attempt to connect, in Unix milliseconds; nil when none is planned.
+    /// The time of the next attempt to connect, in Unix milliseconds; nil if no attempt is planned.
     var nextTryMs: Int64?
     /// The reason why the last attempt to connect failed.
     var connectionFailure: ConnectionFailure?
@@ -85,14 +86,15 @@ struct ScreenState {
 
     var openChat: ChatSummary? { chats.first { $0.id == open } }
 
-    /// The open chat as it appears in the list: for comments, the channel.
+    /// The entry of the list that represents the open chat. For comments, this is their channel.
     var listed: ChatID? { comments?.channel ?? open }
 
-    /// Whether the account is no longer in the open chat.
+    /// Whether the account has left the open chat or was removed from it.
     var isOpenGone: Bool { openChat?.isGone == true }
 
-    /// A hint for a line longer than a message: how many messages Enter sends, or how much an edit
-    /// is too long. nil for shorter lines and commands.
+    /// A hint for a line that is longer than one message. It states how many messages Enter sends
+    /// or, during an edit, by how much the text is too long. nil for shorter lines and for
+    /// commands.
     var lengthHint: String? {
         let line = input.text
         guard !Writing.isCommand(line) else { return nil }
@@ -106,8 +108,8 @@ struct ScreenState {
         return "Enter sends \(Client.parts(of: text).count) messages"
     }
 
-    /// What the status line says between two attempts to connect. It names a cause that will not
-    /// pass with the network.
+    /// What the status line says between two attempts to connect. If TLS or a certificate is the
+    /// cause, the text names the problem.
     var offlineWords: String {
         switch connectionFailure {
         case .untrusted, .wrongKey: "offline: the server is not trusted"
@@ -127,15 +129,16 @@ struct ScreenState {
     var selectedRow: HistoryRow? { rows.first { $0.id == selected } }
 }
 
-/// A question that expects a line of text, or yes or no.
+/// A question to the user. The answer is a line of text, or yes or no.
 struct Prompt {
     let question: String
     var editor = LineEditor(limit: 4_000)
-    /// Whether a single key answers: y means yes, n and Esc mean no. Other keys are ignored.
+    /// Whether a single key answers the question: y means yes, n and Esc mean no. Other keys are
+    /// then ignored.
     var isYesOrNo = false
     /// Whether the answer is a secret, which the screen does not show.
     var isSecret = false
-    /// The meaning of an empty answer; nil when an answer is required.
+    /// The answer that an empty line stands for; nil if an empty line is no answer.
     var emptyMeans: String?
     /// The focus to restore when the prompt closes.
     var focusBefore = ScreenState.Focus.input

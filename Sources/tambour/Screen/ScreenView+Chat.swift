@@ -15,7 +15,8 @@ extension ScreenView {
         _ seen: inout Seen
     ) {
         var area = whole
-        // A click goes to the input line, unless a target added later covers the place.
+        // A click in the chat goes to the input line, unless another target that is added later
+        // covers the place.
         seen.targets.append((whole, .input))
         guard state.open != nil else {
             // Commands can be typed without an open chat. `/find` starts the first chat.
@@ -54,7 +55,7 @@ extension ScreenView {
         editor.width = Self.inputWidth(of: surface.size.columns)
         let layout = editor.layout()
         let cursor = layout.position(of: editor.cursor)
-        // Leaves room above the input line for at least a rule and a row.
+        // Leaves room above the input line for at least a rule and one row of messages.
         let height = min(Self.inputRows, layout.lines.count, max(1, area.rows - 2))
         var box = area.takeBottom(height)
         if case .reply(_, let quote) = state.intent {
@@ -115,7 +116,8 @@ extension ScreenView {
 
     private func layOut(_ state: ScreenState, _ width: Int) -> [Line] {
         var lines: [Line] = []
-        // The rule appears once: after the last read message, or above the chat's first message.
+        // The rule above unread messages appears once. It is after the last read message, or above
+        // the first message of the chat.
         var mayUnreadBegin = state.isStart
         if state.isGapBefore { lines.append(.gap) }
         var last: HistoryRow?
@@ -307,7 +309,7 @@ extension ScreenView {
         }
         if !state.scheduled.isEmpty { title += ["  ", state.scheduled.words] }
         if let typing = state.typing {
-            // In a dialog, the title already names the person who types.
+            // In a dialog, the title is already the name of the person who types.
             if case .dialog = state.openChat?.kind {
                 title.append("  typing…")
             } else {
@@ -317,7 +319,7 @@ extension ScreenView {
         surface.drawLine(title, in: head, style: style)
     }
 
-    /// Draws completions of the word before the cursor, above the input line.
+    /// Draws the completions of the word before the cursor. They appear above the input line.
     private func drawSuggestions(
         _ suggestions: Suggestions,
         _ state: ScreenState,

@@ -2,7 +2,7 @@ import TambourClient
 import TambourProtocol
 import TerminalKit
 
-/// The parts around and over the chat: status, panels, questions, help, packets.
+/// Draws the parts around and over the chat: status, panels, questions, help and packets.
 extension ScreenView {
     private static let messageHints: [(KeyAction, String)] = [
         (.reply, "reply"), (.vote, "vote"), (.edit, "edit"), (.delete, "delete"),
@@ -31,7 +31,7 @@ extension ScreenView {
                 case .vote where row?.poll == nil, .edit where row?.isOwn == false,
                     .quoted where row?.quote == nil:
                     ""
-                // Readers of a channel cannot answer its posts, but can comment on them.
+                // Users cannot reply to a post of a channel, but they can comment on it.
                 case .thread where isPost: state.keys.hint(.comments, "comments", after: "  ")
                 default: state.keys.hint(action, word, after: "  ")
                 }
@@ -92,8 +92,8 @@ extension ScreenView {
         _ whole: Rect,
         _ seen: inout Seen
     ) {
-        // On a narrow screen, a large panel fills the whole width. A visible strip beside it would
-        // only confuse.
+        // On a narrow screen, a large panel fills the whole width, because a narrow strip of the
+        // screen beside it would confuse the user.
         let margin = whole.columns < 120 && panel.isLarge ? 0 : 4
         let columns = max(0, min(panel.isLarge ? 100 : 54, whole.columns - margin))
         let rows = max(0, min(panel.isLarge ? 40 : 16, whole.rows - (margin == 0 ? 1 : 3)))
@@ -203,7 +203,8 @@ extension ScreenView {
         if isSelected { surface.restyle(area, with: theme[.selection]) }
     }
 
-    /// Draws a line editor in one row. The text directly before the cursor stays visible.
+    /// Draws a line editor in one row. If the text is too long, the text directly before the cursor
+    /// is visible.
     func drawLine(
         _ editor: LineEditor,
         prompt: String,
@@ -225,7 +226,7 @@ extension ScreenView {
             used += Width.of(cluster)
             return used <= room
         }
-        // The text fits into one line, and the remaining column is for the cursor.
+        // The text is short enough for one line. The additional column is for the cursor.
         let layout = TextLayout(
             String(before.reversed()) + String(after),
             options: TextLayout.Options(width: room + 1, hasCursor: true)
@@ -312,7 +313,8 @@ extension ScreenView {
         _ surface: inout Surface,
         _ whole: Rect
     ) {
-        // Drawn at the top right, because the input line is at the bottom and the list at the left.
+        // Draws the packets at the top right, because the input line is at the bottom and the list
+        // is at the left.
         var area = whole
         _ = area.takeLeft(Self.listColumns(of: whole.columns))
         let pane = area.takeTop(min(12, whole.rows / 2))

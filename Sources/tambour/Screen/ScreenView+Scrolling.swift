@@ -1,8 +1,8 @@
 import TambourClient
 import TambourProtocol
 
-/// Computes the scroll position: the number of lines between the bottom of the pane and the end of
-/// the rows.
+/// Computes scroll positions. A scroll position is the number of lines between the bottom of the
+/// pane and the end of the messages.
 extension ScreenView {
     /// A line of a message.
     struct LineOfMessage: Equatable {
@@ -12,17 +12,18 @@ extension ScreenView {
         let height: Int
     }
 
-    /// Returns the message line nearest to the bottom of the pane, if any.
+    /// Returns the line of a message that is nearest to the bottom of the pane; nil if no such line
+    /// is visible.
     func bottomLine(of state: ScreenState, _ width: Int) -> LineOfMessage? {
         let lines = lines(of: state, width)
         let end = max(0, lines.count - state.scroll)
         return lines[..<end].reversed().lazy.compactMap(Self.place).first
     }
 
-    /// Returns the scroll position that puts a line at the bottom; nil when its message no longer
-    /// exists.
+    /// Returns the scroll position at which the line `kept` is at the bottom of the pane; nil if
+    /// its message no longer exists.
     ///
-    /// If the message's height has changed, uses the line at the same relative depth.
+    /// If the number of lines of the message has changed, uses the line at the same relative place.
     func scroll(of state: ScreenState, _ width: Int, keeping kept: LineOfMessage) -> Int? {
         let lines = lines(of: state, width)
         let last = lines.lastIndex { Self.place($0)?.row == kept.row }
@@ -32,7 +33,7 @@ extension ScreenView {
     }
 
     /// Returns the scroll position that centers a message. If the message is missing, centers the
-    /// next newer one, or else the newest.
+    /// next newer message, or else the newest one.
     func scroll(
         of state: ScreenState,
         _ width: Int,
@@ -49,7 +50,8 @@ extension ScreenView {
         return min(max(0, lines.count - index - 1 - rows / 2), max(0, lines.count - rows))
     }
 
-    /// Returns the scroll position that reveals a whole message with the least movement.
+    /// Returns the scroll position at which a whole message is visible. Scrolls as little as
+    /// possible.
     func scroll(
         of state: ScreenState,
         _ width: Int,

@@ -6,7 +6,8 @@ import TerminalKit
 struct ScreenView {
     let layouts: MessageLayouts
 
-    /// The screen width, in columns, below which only one pane has room.
+    /// The screen width in columns from which the list and the chat are shown side by side. A
+    /// narrower screen shows only one of them.
     private static let narrow = 70
     /// The maximum width of text in columns. Longer lines are hard to read.
     private static let widestText = 84
@@ -25,24 +26,26 @@ struct ScreenView {
     }
 
     /// Returns the number of columns for the text of the input line on a screen of the given width.
-    /// The mark before the text uses two more.
+    /// The mark before the text uses two further columns.
     static func inputWidth(of columns: Int) -> Int {
         max(1, columns - listColumns(of: columns) - 2)
     }
 
-    /// Properties of the drawn screen, used for scrolling, for clicks and for fetching missing
-    /// messages.
+    /// What the drawn screen shows. The controller uses it for scrolling, for clicks and for
+    /// fetching missing messages.
     struct Seen {
         var messages: [MessageID] = []
         var rowsOnScreen = 0
-        /// The total number of lines of the loaded messages, which limits scrolling.
+        /// The number of lines of all loaded messages. It limits scrolling.
         var lines = 0
         var paneRows = 0
-        /// The drawn scroll position. It never goes beyond the first line.
+        /// The scroll position that was drawn. It is limited, so that the pane never shows the
+        /// space above the first line.
         var scroll = 0
-        /// The number of items that the panel showed.
+        /// The number of items for which the panel had room.
         var panelRows = 0
-        /// The parts that react to clicks, those in front last.
+        /// The parts of the screen that react to clicks. If two overlap, the one in front comes
+        /// later.
         var targets: [(area: Rect, target: Target)] = []
 
         /// A part of the screen that reacts to clicks.
@@ -136,7 +139,8 @@ struct ScreenView {
         }
     }
 
-    /// Draws the title of the list: the shown folder. A click on it opens the panel of folders.
+    /// Draws the name of the shown folder as the title of the list. A click on the title opens the
+    /// panel of folders.
     private func draw(
         _ folder: ChatFolder,
         _ state: ScreenState,
@@ -201,7 +205,7 @@ struct ScreenView {
 }
 
 extension ChatSummary.Kind {
-    /// Whether several people write in the chat.
+    /// Whether messages of several other people appear in the chat.
     var isShared: Bool { self == .group }
 }
 

@@ -11,7 +11,8 @@ struct SignInForm {
         case code(digits: Int)
         case name
         case password(hint: String?)
-        /// A device that is signed in scans the code, or its user enters the link.
+        /// Shows a QR code. A device that is already signed in scans the code, or its user enters
+        /// the link.
         case qrCode(link: String)
     }
 
@@ -25,12 +26,14 @@ struct SignInForm {
     private(set) var step = Step.address
     private(set) var fields: [Field]
     private(set) var focused = 0
-    /// The request in progress. Until it ends, the form takes no input; Esc cancels the request.
+    /// A text about the request in progress; nil if there is none. During the request, the form
+    /// takes no input, and Esc cancels the request.
     var working: String?
     var error: String?
     /// Who may create an account on the server.
     var policy = Client.RegistrationPolicy.open
-    /// The name of an account that this sign-in creates beside other accounts; nil otherwise.
+    /// The name of the account that this sign-in adds to the accounts on this device; nil if it
+    /// adds none, or if it is the first one.
     private let newAccount: String?
 
     init(server: String, phone: String? = nil, newAccount: String? = nil) {
@@ -38,7 +41,8 @@ struct SignInForm {
         fields = [
             Self.field("Server", server), Self.field("Phone", phone ?? "+"),
         ]
-        // A known server seldom changes, so the focus is on the phone number.
+        // If the server is known, the focus is on the phone number, because users seldom change the
+        // server.
         focused = server.isEmpty ? 0 : 1
     }
 
@@ -69,8 +73,8 @@ struct SignInForm {
         }
     }
 
-    /// Shows an error. Erases a refused code or password, because the next input would be appended
-    /// to it.
+    /// Shows an error. If the server has refused a code or password, erases it. Otherwise the next
+    /// input would be appended to it.
     mutating func fail(_ error: String, isRefusal: Bool) {
         self.error = error
         guard isRefusal else { return }
@@ -113,7 +117,7 @@ struct SignInForm {
         if case .qrCode = step { true } else { false }
     }
 
-    /// The keys of the step.
+    /// The keys that the user can press in this step, and their meanings.
     var keys: [String] {
         switch step {
         case .address: ["Enter goes on", "Tab next", "Ctrl-R QR code", "Ctrl-Q leaves"]
@@ -151,8 +155,8 @@ struct SignInForm {
         dropSecondPlus()
     }
 
-    /// Drops a second plus at the start of the phone number. The field already begins with a plus,
-    /// and users type another.
+    /// Removes the second plus at the start of the phone number. The field already contains a plus,
+    /// but users may type another.
     private mutating func dropSecondPlus() {
         guard step == .address, fields[1].editor.text.hasPrefix("++") else { return }
         fields[1].editor.setText("+" + fields[1].editor.text.drop { $0 == "+" })
@@ -268,7 +272,7 @@ extension ScreenView {
 }
 
 extension LineEditor {
-    /// The line with a dot in place of each character.
+    /// A copy of the line in which every character is replaced by a dot.
     var hidden: LineEditor {
         var line = self
         line.setText(String(repeating: "•", count: clusters.count))
@@ -277,7 +281,7 @@ extension LineEditor {
 }
 
 extension TextLayout {
-    /// The maximum length in clusters. Text beyond it is ignored.
+    /// The maximum number of clusters that are laid out. The rest of the text is ignored.
     private static let longest = 1000
 
     /// Lays out a text in at most `rows` lines. A longer text ends with an ellipsis.

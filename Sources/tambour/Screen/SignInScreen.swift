@@ -7,7 +7,8 @@ import TerminalKit
 /// The sign-in screen. Asks for server, phone and code, and creates an account for a new phone
 /// number.
 ///
-/// `@unchecked Sendable`: all state is used on `queue` only; the display checks this.
+/// `@unchecked Sendable`: all state is used on `queue` only. The display checks that it is called
+/// on `queue`.
 final class SignInScreen: @unchecked Sendable {
     /// The result of the screen.
     enum Outcome: Sendable {
@@ -33,14 +34,15 @@ final class SignInScreen: @unchecked Sendable {
     private var registration: Client.Registration?
     private var passwordRequest: Client.PasswordRequest?
     private var attempt: Task<Void, Never>?
-    /// Counts the attempts. The result of an abandoned attempt is ignored.
+    /// The number of attempts so far. It identifies abandoned attempts, whose results are ignored.
     private var generation = 0
     private var onEnd: ((Outcome) -> Void)?
 
     /// The time limit for the server's answer before the screen shows an error.
     private static let patience = Duration.seconds(20)
 
-    /// - Parameter newAccount: The name of an account that is created beside other accounts.
+    /// - Parameter newAccount: The name of the account if it is added to other accounts on this
+    ///   device; otherwise nil.
     init(
         server: String,
         phone: String? = nil,
@@ -184,7 +186,8 @@ final class SignInScreen: @unchecked Sendable {
             if address == self.address, let known = self.client {
                 (client, old) = (known, nil)
             } else if let known = self.address, (try? self.client?.isSignedIn()) == true {
-                // The token is valid only for the server that issued it.
+                // The account already has a token, and the token is valid only for the server that
+                // issued it.
                 form.error =
                     "\(known) has let this account in: leave and start again, or `tambour logout`"
                 return
@@ -197,7 +200,8 @@ final class SignInScreen: @unchecked Sendable {
         }
         self.server = server
         self.address = address
-        // The client is kept even if this attempt is abandoned, because two clients would conflict.
+        // Keeps the client even if the user abandons this attempt, because two clients of one
+        // account would conflict.
         self.client = client
         work("Connecting to \(address)") {
             await old?.stop()
@@ -217,7 +221,8 @@ final class SignInScreen: @unchecked Sendable {
         }
     }
 
-    /// Shows a link as a QR code until a device of the account has approved it.
+    /// Shows a sign-in link as a QR code. Waits until a device that is signed in to the account
+    /// approves the link.
     private func showQRCode(_ client: Client) {
         work("Asking for a QR code") {
             try await client.makeSignInLink()
@@ -305,7 +310,7 @@ final class SignInScreen: @unchecked Sendable {
     /// The reason why a step failed.
     private struct Mishap: Error {
         let words: String
-        /// Whether the failure counts as a refusal of the input, as all errors do except those of
+        /// Whether the failure counts as a refusal of the input. All errors do, except errors of
         /// the connection.
         var isRefusal = false
 
@@ -344,7 +349,7 @@ final class SignInScreen: @unchecked Sendable {
 }
 
 extension ClientError {
-    /// Whether other input may help. Otherwise the user can send the same input again.
+    /// Whether the user should change the input. If false, the user can send the same input again.
     fileprivate var concernsInput: Bool {
         switch self {
         case .refused, .unreadable, .signedOut, .invalid: true
@@ -356,7 +361,7 @@ extension ClientError {
 extension Client {
     /// Waits until the server accepts the account that has just signed in.
     ///
-    /// - Throws: `Failure` when the server does not accept it.
+    /// - Throws: `Failure` if the server does not accept the account.
     func becomeOnline() async throws {
         for await state in states() where state == .online || state == .signedOut {
             guard state == .signedOut else { return }

@@ -7,20 +7,20 @@ struct Suggestions: Equatable {
     struct Entry: Equatable {
         /// The text that replaces the word.
         let text: String
-        /// The notation of the arguments of a command.
+        /// The arguments of a command, as the help describes them.
         var arguments = ""
         /// The explanation beside the text.
         let note: String
     }
 
-    /// The word to complete; its range counts clusters of the line.
+    /// The word to complete. Its range is counted in clusters of the line.
     let token: LineEditor.Token
     let entries: [Entry]
     var selected = 0
     /// Whether the entries only inform the user and cannot be chosen.
     let isHint: Bool
 
-    /// The maximum number of entries shown at once.
+    /// The maximum number of entries that are visible at the same time.
     static let shown = 6
 
     /// - Parameters:
@@ -47,7 +47,7 @@ struct Suggestions: Equatable {
 
     /// Completes the name of a folder, which may contain spaces.
     ///
-    /// - Returns: nil for a line without such a name.
+    /// - Returns: nil if the line contains no name of a folder to complete.
     private static func folder(
         in input: LineEditor,
         _ folders: [String]
@@ -92,6 +92,6 @@ struct Suggestions: Equatable {
 }
 
 extension FoldedText {
-    /// Returns whether the text begins with another text, ignoring case and accents.
+    /// Returns whether this text begins with the other text. Ignores case and accents.
     func hasPrefix(_ other: FoldedText) -> Bool { scalars.starts(with: other.scalars) }
 }

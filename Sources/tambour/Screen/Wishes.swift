@@ -1,4 +1,4 @@
-/// Runs requests to the library one at a time, in their order.
+/// Runs requests to the library one after another, in the order in which they were added.
 final class Wishes: Sendable {
     typealias Wish = @Sendable () async -> Void
 

@@ -4,8 +4,8 @@ import Testing
 
 @testable import tambour_spec
 
-/// Runs the fuzz targets without a fuzzer: on inputs that once broke a target, and on examples of
-/// the specification with one byte changed.
+/// Runs the fuzz targets without a fuzzer. The inputs are those that once broke a target, and
+/// examples of the specification in which one byte is changed.
 @Suite("Fuzz targets")
 struct ReplayTests {
     private static let here = URL(filePath: #filePath).deletingLastPathComponent()

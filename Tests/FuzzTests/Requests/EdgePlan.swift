@@ -2,8 +2,8 @@ import TambourTesting
 
 @testable import tambour_spec
 
-/// Chooses the edges of each request: every edge of every site in turn, the sharpest first, with
-/// random mixtures in between.
+/// Chooses the edges of each request. Tries every edge of every site in turn, beginning with the
+/// sharpest edges. About half of the requests contain random mixtures instead.
 struct EdgePlan {
     private struct Trial {
         let site: FuzzSite
@@ -35,7 +35,8 @@ struct EdgePlan {
                 self.edges[site.description] = edges
                 for (index, edge) in edges.enumerated() {
                     let trial = Trial(site: site, edge: edge)
-                    // Extreme numbers and the largest lists: even a short run must try them.
+                    // Even a short run must try extreme numbers and the largest lists, so these
+                    // come first.
                     if (site.isNumber && index < 6) || Self.isSharp(edge) {
                         sharp.append(trial)
                     } else {
@@ -56,8 +57,8 @@ struct EdgePlan {
         }
     }
 
-    /// Returns the next request for a connection; nil if none of several random requests may be
-    /// sent on it.
+    /// Returns the next request for a connection. Returns nil if several random choices of an
+    /// opcode do not suit the connection.
     mutating func request(
         for peer: FuzzPeer,
         _ generator: inout RequestGenerator
@@ -69,7 +70,7 @@ struct EdgePlan {
             if RequestFuzz.isFinal(opcode), !mayEnd { return false }
             return !isStranger || opcode.states != ["loggedIn"] || generator.random.oneIn(12)
         }
-        // Half of the requests follow the plan, if the connection can send them.
+        // About half of the requests follow the plan, if they suit the connection.
         if generator.random.oneIn(2) {
             let isSharp = tried < sharp.count
             let trial =
@@ -99,8 +100,8 @@ struct EdgePlan {
         return (0..<count).map { _ in
             let site = generator.random.pick(sites)
             let edges = edges[site.description] ?? []
-            // Mostly use edges of the right type, because the server refuses a wrong type before it
-            // does any work.
+            // Use mostly edges of the right type, because the server refuses a value of a wrong
+            // type before it does any work.
             let own = max(1, edges.count - 11)
             let index = generator.random.below(generator.random.oneIn(8) ? edges.count : own)
             return (site, edges[index])

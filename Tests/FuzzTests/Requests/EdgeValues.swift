@@ -1,12 +1,14 @@
 @testable import tambour_spec
 
-/// A value to put at a site of a request, or a change to make there.
+/// A value to put at a site of a request, or another change of this site.
 struct Edge: Sendable {
     enum Change: Sendable {
         case value(WireNode)
-        /// The given number of copies of one valid item, or as many as fit into the frame.
+        /// The given number of copies of one valid item. If not all copies fit into the frame, as
+        /// many as fit.
         case copies(Int)
-        /// A list or a text as long as the frame permits, with every part at its own limit.
+        /// A list or a text that is as long as the frame permits. Each of its parts has the maximum
+        /// size for such a part.
         case largest
         /// A valid id, written as a string of digits.
         case digits
@@ -14,14 +16,15 @@ struct Edge: Sendable {
         /// of object.
         case foreign
         case removed
-        /// The site's key, twice in its map.
+        /// The key of the site occurs twice in its map.
         case twice
     }
 
     let name: String
     let change: Change
 
-    /// Returns the edges to try at a site: those of its type first, then values of wrong types.
+    /// Returns the edges to try at a site: first the edges for its type, then values of wrong
+    /// types.
     static func edges(of site: FuzzSite, in specification: Specification) -> [Edge] {
         let limit = site.limit(in: specification)
         var edges: [Edge] =
@@ -150,7 +153,8 @@ struct Edge: Sendable {
         }
 
     private static func nested(_ depth: Int, _ wrap: (WireNode) -> WireNode) -> WireNode {
-        // Encode the nesting here: copying a deeply nested node would recurse through every level.
+        // Encode the nested value here, because copying a deeply nested node would recurse through
+        // every level.
         var opening: [UInt8] = []
         let level = WireEncoder.encode(wrap(.null)).dropLast()
         for _ in 0..<depth { opening += level }
@@ -208,8 +212,8 @@ struct Edge: Sendable {
 }
 
 extension WireNode {
-    /// Returns a list that repeats one item. The list is encoded here, because one node for each
-    /// item is slow.
+    /// Returns a list that repeats one item. Encodes the list at once, because it would be slow to
+    /// create a node for each item.
     static func list(of item: WireNode, count: Int) -> WireNode {
         repeated(WireEncoder.encode(item), count, first: 0xDD)
     }

@@ -18,13 +18,14 @@ final class FuzzPeer {
         let opcode: UInt16
         let isError: Bool
         let payload: [UInt8]
-        /// Nil for a push.
+        /// The request that the packet answers; nil for a push.
         let sent: Sent?
-        /// The reason why the packet could not be read; such a packet ends the connection.
+        /// The reason why the packet could not be read; nil for a readable packet. An unreadable
+        /// packet ends the connection.
         var failure: String?
     }
 
-    /// The account that is logged in on the connection; nil for a stranger.
+    /// The account that is logged in on the connection; nil if no account is.
     let account: Int?
     private(set) var isOpen = true
     private(set) var waiting: [UInt16: Sent] = [:]
@@ -38,7 +39,7 @@ final class FuzzPeer {
     private var sentBytes = 0
     private var sequence: UInt16 = 0
 
-    /// Connects to `HOST:PORT`; returns nil when no server listens there.
+    /// Connects to `HOST:PORT`. Returns nil if no server listens at this address.
     init?(address: String, account: Int?) {
         self.account = account
         decoder.authenticated = true
@@ -64,8 +65,8 @@ final class FuzzPeer {
 
     /// Queues a request; the next `exchange` sends it.
     ///
-    /// - Parameter isCut: Whether to send only the first half of the packet and end the stream
-    ///   there.
+    /// - Parameter isCut: Whether to send only the first half of the packet, and then end the
+    ///   stream.
     func send(_ request: FuzzRequest, compressed: Bool = false, isCut: Bool = false) {
         guard isOpen else { return }
         let start = outbox.count
@@ -91,7 +92,7 @@ final class FuzzPeer {
         ]
     }
 
-    /// Resets the connection, even with requests in flight.
+    /// Resets the connection, even if requests are in flight.
     func reset() {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(
@@ -114,7 +115,7 @@ final class FuzzPeer {
 
     /// Sends and receives on all `peers` until each of them is idle.
     ///
-    /// - Returns: false when `deadline` passes first.
+    /// - Returns: False if `deadline` passes first.
     static func exchange(
         _ peers: [FuzzPeer],
         within deadline: Duration = .seconds(60),

@@ -3,7 +3,8 @@ import TambourMessenger
 import TambourServer
 import TambourTesting
 
-/// A `tambourd serve` in a process of its own. Its limits are so high that no rate limit applies.
+/// A `tambourd serve` in a process of its own. The server's limits are so high that no rate limit
+/// applies.
 final class FuzzServer {
     let address: String
     let dataDirectory: String
@@ -45,7 +46,7 @@ final class FuzzServer {
     var residentBytes: Int { child.residentBytes }
     var peakResidentBytes: Int { child.peakResidentBytes }
 
-    /// The last part of the server's standard error.
+    /// The end of the server's output on standard error.
     var lastErrors: String { String(child.errors.suffix(3_000)) }
 
     /// The reason why the process ended, and the first stack frames of the crashed thread.
@@ -73,7 +74,7 @@ final class FuzzServer {
         return lines
     }
 
-    /// Returns the metrics with integer values, by name and labels.
+    /// Returns the metrics whose values are integers. The keys are the names with their labels.
     func metrics() throws -> [String: Int] {
         var counters: [String: Int] = [:]
         for line in try admin(.metrics) where !line.hasPrefix("#") {

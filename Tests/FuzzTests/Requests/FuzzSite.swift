@@ -31,7 +31,7 @@ struct FuzzSite: Sendable {
 
     var isNumber: Bool { type == .int || type == .ms || type.isID }
 
-    /// Returns the limit that bounds this value: items, bytes or UTF-16 units.
+    /// Returns the limit of this value, in items, bytes or UTF-16 units.
     func limit(in specification: Specification) -> Int? {
         let name =
             switch type {
@@ -80,7 +80,7 @@ struct FuzzSite: Sendable {
                 add(.string, field, at: steps + [.entryKey], within: names)
                 add(value, field, at: steps + [.entryValue], within: names)
             case .named(let name):
-                // Do not enter a type inside itself: the first level already covers its sites.
+                // Enter a recursive type only once: the first visit covers its sites.
                 guard !names.contains(name), let inner = specification.structType(named: name)
                 else { return }
                 enter(inner, at: steps, within: names.union([name]))
@@ -90,6 +90,7 @@ struct FuzzSite: Sendable {
     }
 }
 
-/// Returns the name of a field's item limit; with several limits, the name of the outermost.
+/// Returns the name of a field's item limit. If the field has several limits, returns the name of
+/// the outermost limit.
 func first(of name: String?) -> String? { name }
 func first(of names: [String]) -> String? { names.first }

@@ -5,7 +5,8 @@ struct FuzzFinding: CustomStringConvertible {
     let kind: String
     let request: FuzzRequest?
     var detail = ""
-    /// Findings with the same name here are reported once.
+    /// A name that several findings may share. Only the first finding with a name is reported. If
+    /// the name is nil, `kind` takes its place.
     var merges: String?
 
     var description: String {

@@ -17,8 +17,8 @@ struct FuzzWorld {
     struct Size {
         var accounts = 40
         var messages = 120
-        /// The number of chats that get nearly the maximum number of settings, each of maximum
-        /// length.
+        /// The number of chats that get nearly the maximum number of settings. Each setting has the
+        /// maximum length.
         var chatsWithSettings = 40
         var largest = 2
     }
@@ -29,7 +29,7 @@ struct FuzzWorld {
     /// The number of refusals while the store was filled, by opcode and error code.
     private(set) var refused: [String: Int] = [:]
     private(set) var lastRefusal = ""
-    /// Accounts that could not log in after the store had been filled, and why.
+    /// The accounts that could not log in after the store had been filled, each with the reason.
     private(set) var lockedOut: [String] = []
 
     /// Creates the accounts, fills the store, and leaves two connections of each speaker open.
@@ -153,7 +153,7 @@ struct FuzzWorld {
         }
     }
 
-    /// Opcodes that neither end a session nor delete anything that other requests need.
+    /// The opcodes that leave every session open and keep everything that other requests need.
     private static func harmless(_ specification: Specification) -> [OpcodeEntry] {
         specification.clientOpcodes.filter { opcode in
             opcode.states.contains("loggedIn") && !RequestFuzz.isFinal(opcode)
@@ -208,7 +208,7 @@ struct FuzzWorld {
         _ owner: FuzzPeer,
         _ generator: inout RequestGenerator
     ) throws {
-        // Stay below the maximum, so that the server does not refuse one more change later.
+        // Stay below the maximum, so that later requests can add settings.
         let names = (generator.limits.name("maxSettings") ?? 100) - 20
         let bytes = generator.limits.name("maxSettingBytes") ?? 256
         let settings = WireNode.map(
@@ -278,7 +278,7 @@ struct FuzzWorld {
         return try exchange([(peer, request)], &generator)
     }
 
-    /// Sends requests, waits for the replies, and records the values in them.
+    /// Sends requests, waits for the replies, and records the values in the replies.
     ///
     /// - Returns: The last reply that is not a refusal.
     @discardableResult

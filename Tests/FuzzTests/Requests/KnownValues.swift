@@ -5,7 +5,7 @@ import TambourTesting
 /// Ids and words that exist on the server. Without them, requests would fail the first checks of a
 /// handler.
 struct KnownValues {
-    /// A chat by the id that one account uses for it, with ids of its messages.
+    /// A chat with ids of its messages. `id` is the id that one account uses for the chat.
     struct KnownChat {
         let id: Int64
         var messages: [Int64] = []
@@ -64,7 +64,7 @@ struct KnownValues {
         return known[random.below(known.count)]
     }
 
-    /// Records the ids of messages and chats in a reply, and the other values by key.
+    /// Records the ids of messages and chats in a reply, and records its other values by key.
     mutating func learn(from reply: WireNode, account: Int, chat: Int64?) {
         learnMessages(in: reply, account: account, chat: chat, depth: 0)
         record(reply) { key, value in

@@ -15,7 +15,7 @@ struct PeerReader {
         maxDepth = specification.limit(named: "maxDepth")?.value ?? 32
     }
 
-    /// Returns the reason why a client cannot read a payload; nil when it can.
+    /// Returns the reason why a client cannot read a payload; nil if the client can read it.
     func problem(of payload: [UInt8]) -> String? {
         if payload.isEmpty { return nil }
         return payload.withUnsafeBufferPointer { bytes in

@@ -6,8 +6,9 @@ import Testing
 
 @testable import tambour_spec
 
-/// One run of the request fuzzer. It sends requests with edges on several connections at once and
-/// checks the properties that must always hold.
+/// One run of the request fuzzer. It sends requests on several connections at once. Some values in
+/// the requests are edges: values that often break servers. The run checks the properties that must
+/// always hold.
 ///
 /// `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long, `TAMBOUR_FUZZ_REQUESTS` sets the
 /// number of requests. `TAMBOUR_FUZZ_SKIP` leaves out known defects; it lists opcode names or sites
@@ -100,7 +101,8 @@ struct RequestFuzz {
         }
         let slowed = tally.refusals["too.many.requests", default: 0]
         if slowed > tally.sent / 10 {
-            // With many such refusals, the run tested the rate limits rather than the handlers.
+            // With so many refusals by rate limits, the run tested the limits rather than the
+            // handlers.
             tally.add(FuzzFinding(kind: "\(slowed) requests were too many", request: nil))
         }
         let seconds = (ContinuousClock.now - started).seconds
@@ -108,7 +110,7 @@ struct RequestFuzz {
         return tally.findings
     }
 
-    /// Sends a few requests on each of some connections before it reads any reply.
+    /// Sends a few requests on each of several connections, and only then reads the replies.
     private mutating func playRound() throws {
         try renewPeers()
         let speaking = world.peers + extra
@@ -151,8 +153,8 @@ struct RequestFuzz {
         peer.send(request, compressed: generator.random.oneIn(4) || request.payload.count > 20_000)
     }
 
-    /// Reopens closed connections: two of each speaker, two of strangers, and one whose requests
-    /// may end its account's sessions.
+    /// Reopens closed connections. Each speaker has two, strangers have two, and one more
+    /// connection may send requests that end the sessions of its account.
     private mutating func renewPeers() throws {
         for index in world.peers.indices where !world.peers[index].isOpen {
             let account = world.peers[index].account ?? 0
@@ -237,7 +239,8 @@ struct RequestFuzz {
         }
     }
 
-    /// Returns a finding if the process has ended, with the last unanswered requests.
+    /// Returns a finding with the unanswered requests if the server's process has ended; otherwise
+    /// nil.
     private func death() -> FuzzFinding? {
         guard world.server.isGone else { return nil }
         let suspects = (world.peers + extra).flatMap(\.unanswered)
@@ -252,7 +255,8 @@ struct RequestFuzz {
 
     private mutating func check() throws {
         guard let metrics = try? world.server.metrics() else {
-            // Either the server died, which the next round reports, or it does not answer.
+            // The server has died or does not answer. If it has died, the next round reports the
+            // death.
             if !world.server.isGone { tally.add(FuzzFinding(kind: "no metrics", request: nil)) }
             return
         }
@@ -334,7 +338,8 @@ struct RequestFuzz {
         )
     }
 
-    /// Sanitizers delay the release of freed memory, so the memory limit means nothing under them.
+    /// Whether the tests run under a sanitizer. Sanitizers delay the release of freed memory, so
+    /// the memory limit then means nothing.
     private static let runsUnderSanitizer =
         dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 }

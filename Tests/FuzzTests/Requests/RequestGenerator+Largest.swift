@@ -2,8 +2,8 @@
 
 /// Requests of maximum size.
 extension RequestGenerator {
-    /// Returns a value with every field set and every limit reached, or as much of it as fits in
-    /// the frame.
+    /// Returns a value with every field set and every limit reached. When the frame becomes full,
+    /// the value gets no more optional fields and items.
     mutating func largest(_ type: WireType, _ field: Field, depth: Int) -> WireNode {
         func limit(_ name: String?) -> Int? { name.flatMap { limits.name($0) } }
         switch type {

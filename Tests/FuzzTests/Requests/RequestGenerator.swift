@@ -2,7 +2,7 @@ import TambourTesting
 
 @testable import tambour_spec
 
-/// An encoded request, with the edges it was made from.
+/// An encoded request, with descriptions of its edges.
 struct FuzzRequest: Sendable {
     let opcode: OpcodeEntry
     let payload: [UInt8]
@@ -24,13 +24,13 @@ struct RequestGenerator {
     var random: SeededGenerator
     /// The account whose ids the next request names.
     var account = 0
-    /// Whether the requests may end sessions. If so, they use no token of a speaker.
+    /// Whether the requests may end sessions. Such requests contain no token of a speaker.
     var mayEndSessions = false
     /// The chat of the current request; message ids in the request belong to it.
     private(set) var chat: KnownValues.KnownChat?
-    /// A poll in a message of that chat, if the current request names a poll.
+    /// A poll in a message of `chat`, if the current request names a poll.
     private var poll: Int64?
-    /// The bytes that the current request may still use.
+    /// The number of bytes that the current request may still use.
     var room = 0
     private var cid: Int64 = 0
 
@@ -75,8 +75,8 @@ struct RequestGenerator {
         }
         var payload = WireEncoder.encode(node)
         if payload.count > limits.frameBytes, random.below(20) > 0 {
-            // A payload too long for a frame ends the connection, so only one in twenty of them is
-            // sent.
+            // A payload that is too long for a frame ends the connection. So send only one in
+            // twenty of these payloads.
             payload = WireEncoder.encode(base(opcode, type))
         }
         return FuzzRequest(
@@ -155,8 +155,8 @@ struct RequestGenerator {
         }
     }
 
-    /// Returns whether the values of this key differ between servers, so that those in examples are
-    /// useless.
+    /// Returns whether the values of this key differ between servers. The values in examples are
+    /// then useless.
     func isHandle(_ key: String) -> Bool {
         ["token", "trackId", "link", "qrLink", "phone"].contains(key)
     }

@@ -5,10 +5,10 @@ import TambourTesting
 
 @testable import TambourClient
 
-/// One device of a user: the client's core, driven as a program drives it, and the faults that can
-/// hit the program.
+/// One device of a user. It drives the client's core as a program does, and simulates the faults
+/// that can hit the program.
 final class Device: ClientHost {
-    /// The side of the next commit at which the program ends.
+    /// Whether the program ends just before or just after the next commit.
     enum Death {
         case beforeCommit
         case afterCommit
@@ -33,7 +33,7 @@ final class Device: ClientHost {
     var isWanted = true
     /// Messages whose deletion the server has reported to the device.
     var removed: Set<MessageID> = []
-    /// Runs of photo tasks that the device is working on.
+    /// The runs of photo tasks that are in progress on the device.
     var photoRuns: Set<TaskRun> = []
     /// Chats that the user was removed from while the device was away.
     var takenOutWhileAway: Set<ChatID> = []
@@ -41,7 +41,7 @@ final class Device: ClientHost {
     private var random: SeededGenerator
     var loop: EventLoop { world.loop }
 
-    /// What happens at the next commits: a full disk, or the end of the program.
+    /// The fault at the next commits: a full disk, or the end of the program.
     ///
     /// `@unchecked Sendable`: everything happens on the thread that runs the simulation.
     private final class Fate: @unchecked Sendable {
@@ -158,7 +158,7 @@ final class Device: ClientHost {
         loop.after(us) { [weak self] in self?.isOffline = false }
     }
 
-    /// Calls the core, as one call on its lane.
+    /// Calls the core. One call stands for one block of work on the core's lane.
     func call<Value>(_ body: (ClientCore) -> Value) -> Value? {
         guard let core, !fate.isDead else { return nil }
         let value = body(core)

@@ -1,8 +1,8 @@
 import TambourTesting
 
-/// All future events, in the order of a clock that jumps from one event to the next.
+/// All future events, in the order of their times. The clock jumps from one event to the next.
 ///
-/// The seed draws the order of events that are due in the same microsecond.
+/// The seed determines the order of events that are due in the same microsecond.
 final class EventLoop {
     private struct Entry {
         let timeUs: Int64
@@ -36,7 +36,7 @@ final class EventLoop {
 
     func run(forMs ms: Int64) { run(untilUs: nowUs + ms * 1000) }
 
-    /// Advances the clock without running events; events that fall due meanwhile run at the end.
+    /// Advances the clock without running events. Events whose time the clock has passed run later.
     func leap(byMs ms: Int64) { nowUs += ms * 1000 }
 
     func clear() { heap = [] }

@@ -3,7 +3,7 @@ import TambourProtocol
 import TambourTesting
 
 /// One connection between a device and the server. It has a socket pair on the server's side, and a
-/// simulated network that splits the stream anywhere, delays bytes and loses the connection.
+/// simulated network that splits the stream anywhere, delays bytes, and can lose the connection.
 final class Link {
     /// The delays, in microseconds, after which each side notices a lost connection.
     struct Loss {
@@ -18,13 +18,13 @@ final class Link {
     let number: Int
     private unowned let world: World
     private(set) weak var device: Device?
-    /// The network's end of the server's socket; -1 after it is closed.
+    /// The simulated network's end of the socket pair; -1 after the network has closed it.
     private var socket: Int32
     private var up: [UInt8] = []
     private var down: [UInt8] = []
     private var isUpPlanned = false
     private var isDownPlanned = false
-    /// Whether the network has lost the connection and carries nothing.
+    /// Whether the network has lost the connection and carries no more bytes.
     private(set) var isLost = false
     private(set) var isDeviceGone = false
     /// Whether the server has closed its side; bytes it sent earlier still arrive.
@@ -72,7 +72,8 @@ final class Link {
             : loop.random.from(latencyUs / 4, to: latencyUs)
     }
 
-    /// Returns how many of `count` bytes to pass on: usually all, otherwise a random part.
+    /// Returns how many of `count` bytes to pass on: usually all that `rate` allows, otherwise a
+    /// random part.
     private func portion(of count: Int) -> Int {
         let most = min(count, rate.map { max(1, $0 * Int(latencyUs / 1000 + 1)) } ?? count)
         return loop.random.chance(700, in: 1000) ? most : 1 + loop.random.below(most)
@@ -99,7 +100,7 @@ final class Link {
         guard socket >= 0, !isServerGone, !isStalled, !isLost else { return }
         let before = down.count
         take()
-        // The server can now write the output that it holds back.
+        // The server can now write the output that it held back.
         if down.count > before { world.server?.poke() }
         if down.count > before || isServerGone { planDown() }
     }
@@ -147,7 +148,7 @@ final class Link {
     private func tellDevice() {
         guard !isDeviceGone else { return }
         isDeviceGone = true
-        // After a loss the socket stays open here: `lose` closes it after `serverAfterUs`.
+        // After a loss, do not close the socket here: `lose` closes it after `serverAfterUs`.
         if !isLost { closeSocket() }
         traffic.ended(on: self, world)
         device?.lost(self)

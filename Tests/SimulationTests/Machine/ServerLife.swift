@@ -19,7 +19,7 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
         var isEmpty: Bool { head == waiting.count }
     }
 
-    /// The side of the next commit at which this life ends.
+    /// Whether this life ends just before or just after the next commit.
     enum Death {
         case beforeCommit
         case afterCommit

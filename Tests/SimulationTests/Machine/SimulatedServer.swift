@@ -19,7 +19,7 @@ final class SimulatedServer: @unchecked Sendable {
     private var isPoked = false
 
     /// - Parameter offsetMs: Returns the offset of the server's wall clock from the machine's
-    ///   clock; read at each use.
+    ///   clock. The server's clock calls it at each use.
     init(
         directory: String,
         limits: Limits,

@@ -21,11 +21,11 @@ final class World {
     private(set) var devices: [Device] = []
     private(set) var links: [Link] = []
     private(set) var faults = FaultCounts()
-    /// Violated properties; the run ends at the first.
+    /// The violated properties. The run ends at the first violation.
     private(set) var violations: [String] = []
     var serverOffsetMs: Int64 = 0
     var serverWallMs: Int64 { loop.nowMs + wallMs + serverOffsetMs }
-    /// The latest server time from which the server's clock was set back.
+    /// The latest time that the server's clock showed before a fault set it back.
     var furthestWallMs: Int64 = 0
     var sends: [Sent] = []
     /// Chats that somebody cleared or deleted for everybody, so messages may be missing.
@@ -40,7 +40,7 @@ final class World {
     var backupAt: Int?
     /// Whether the backup has been restored.
     var wasRestored = false
-    /// The number of sends that a restored backup may have forgotten.
+    /// The number of entries at the start of `sends` that the restored backup may not contain.
     var forgotten = 0
     /// Actions to run when the server next receives a history request or a login.
     var atNextPage: [(Link, ChatID) -> Void] = []
@@ -51,7 +51,7 @@ final class World {
     private var lostReplies: Set<String> = []
     private var pushedTexts: Set<String> = []
 
-    /// A message that a device was asked to send, and has stored.
+    /// A message that a user asked a device to send and that the device has stored.
     struct Sent {
         let device: Int
         let chat: ChatID

@@ -1,6 +1,6 @@
 /// The faults of a simulated play, with the numbers that docs/client-sync.md, section 8, uses.
 ///
-/// A fault counts when it has happened, not when a move tried to cause it.
+/// A fault counts only when it happens. A move that tries to cause it is not enough.
 enum Fault: String, CaseIterable {
     case cutAfterRequest = "F1 cut after a request was sent"
     case cutInReply = "F2 cut in the middle of an answer"

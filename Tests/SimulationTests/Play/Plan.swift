@@ -14,7 +14,7 @@ struct Plan {
     var hasEntities = false
     var moves: [Move] = []
 
-    /// Lower seeds play neither entities nor the other moves of `addMore`.
+    /// Lower seeds play no moves of `addMore`, which adds entities and rare moves.
     static let firstWithEntities: UInt64 = 4_000_000
     /// Lower seeds send no photos and play no simultaneous moves.
     static let firstWithPhotos: UInt64 = 6_000_000
@@ -158,7 +158,7 @@ struct Plan {
     }
 }
 
-/// An action to try. Its numbers select from the objects that exist when it runs.
+/// An action to try. The numbers of a move select from the objects that exist when the move runs.
 struct Move: CustomStringConvertible {
     enum Kind: String {
         case send, burst, reply, forward, edit, delete, deleteForMe, react, unreact, markRead
@@ -220,7 +220,7 @@ struct Move: CustomStringConvertible {
     }
 
     let kind: Kind
-    /// Milliseconds after the previous move.
+    /// The delay after the previous move, in milliseconds.
     let afterMs: Int64
     let a: Int
     let b: Int

@@ -11,7 +11,7 @@ import TambourStore
 /// Properties that must hold at any time, and properties that must hold at rest.
 extension World {
     private static let patienceMs: Int64 = 45 * 60 * 1000
-    /// More events than any play needs; bounds a client that sends requests endlessly.
+    /// More events than any play needs. This limit stops a client that sends requests endlessly.
     private static let patienceEvents = 100_000
 
     // MARK: - At any time
@@ -177,8 +177,8 @@ extension World {
 
     /// Compares every device with the server.
     ///
-    /// - Parameter isFresh: Whether all devices have just logged in. Otherwise changes without a
-    ///   push are not compared.
+    /// - Parameter isFresh: Whether all devices have just logged in. If not, changes that no push
+    ///   reports are not compared.
     func checkAll(isFresh: Bool) {
         guard violations.isEmpty, let server else { return }
         noteSlowReaders()
@@ -518,7 +518,7 @@ struct Truth {
                 differs("its name is \(row["name"] as String), should be \(name)")
             }
         }
-        // A full contact list also contains the partners of dialogs, even if they are not contacts.
+        // A full contact list also contains dialog partners who are not contacts.
         var partners = Set(lines.keys.compactMap { $0.partner(of: me)?.rawValue })
         // No push reports a contact that exists only because of a dialog, and the dialog may be
         // deleted.

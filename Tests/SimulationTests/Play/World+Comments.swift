@@ -5,7 +5,7 @@ import TambourTesting
 
 @testable import TambourClient
 
-/// Other clients comment on channel posts; the devices that read the posts take no part.
+/// Other clients comment on channel posts. The simulated devices only read the posts.
 extension World {
     func comment(_ move: Move) {
         let device = devices[move.a % devices.count]
@@ -63,7 +63,7 @@ extension World {
     }
 }
 
-/// A post that a user has commented on, or has tried to.
+/// A post on which a user has commented or has tried to comment.
 struct CommentedPost: Hashable, Comparable {
     let channel: ChatID
     let post: MessageID

@@ -7,7 +7,7 @@ import TambourTesting
 
 /// The texts written into entities. Each text is unique, so the final check can search for it.
 struct Writings {
-    /// The name of the profile above each text.
+    /// The name of the profile to which each text belongs.
     private var profiles: [String: String] = [:]
     /// Texts that a user saw and then replaced, deleted or dropped.
     private var givenUp: Set<String> = []
@@ -132,7 +132,8 @@ extension World {
 
     private func resolve(_ conflict: Conflict, _ number: Int, on device: Device) {
         var choices = [EntityChoice.mine, .theirs, .both].filter(conflict.choices.contains)
-        // A rejected entity exceeds a limit for good, so only the server's version can be chosen.
+        // A rejected entity exceeds a limit and always will, so only the server's version can be
+        // chosen.
         if case .rejected = conflict.kind { choices = [.theirs] }
         var choice = choices[number % choices.count]
         let type = EntitySchema.standard(.standard)[conflict.type]?.parent
@@ -164,7 +165,7 @@ extension World {
         }
     }
 
-    /// Returns the profiles that disappear when a creation is given up.
+    /// Returns the profiles that disappear when the user gives up a creation.
     private func dropped(
         by choice: EntityChoice,
         of conflict: Conflict,
@@ -197,7 +198,7 @@ extension World {
         look(on: device) { $0.conflicts }
     }
 
-    /// Returns the name of the profile that the entity is or belongs to.
+    /// Returns the name of a profile, or the name of the profile that contains another entity.
     private func profile(of local: LocalEntity, on device: Device) -> String {
         if local.entity.type == .profile { return local.entity.text("name") ?? "" }
         let parent = local.entity.parent

@@ -41,8 +41,8 @@ extension World {
         case .wallBack:
             furthestWallMs = max(furthestWallMs, serverWallMs)
             serverOffsetMs -= Self.hourMs
-            // Discard the backup: it does not record how far the issued sync marks are ahead of the
-            // clock that was set back.
+            // Discard the backup: the server has issued sync marks that are ahead of its clock now.
+            // The backup does not record how far ahead they are.
             backupAt = nil
             hit(.wallBack)
         case .wallForward:
@@ -107,8 +107,8 @@ extension World {
 
     private func restore() {
         guard backupAt != nil else { return }
-        // Only the wall clock distinguishes two servers restored from one backup, so it must have
-        // passed its earlier maximum.
+        // Only the wall clock distinguishes two servers restored from one backup, so the clock must
+        // have passed its earlier maximum.
         if wasRestored, serverWallMs < furthestWallMs + Int64(limits.commitLeaseMs) { return }
         wasRestored = true
         stopServer()
@@ -169,7 +169,7 @@ extension World {
             try tx.execute("UPDATE task SET codecVersion = 1 WHERE codecVersion = 99")
         }
         if isRead != nil { return device.kill() }
-        // The device was dead at that moment, or died of this write.
+        // The device was dead already, or this write killed it.
         loop.after(1_000_000) { [weak self, weak device] in
             if let device { self?.putCodecBack(on: device) }
         }
@@ -221,7 +221,7 @@ extension World {
             }
         }
         let chat = chat(on: device, move.b)
-        // The device requests nothing of a history that it holds completely. Discard the history
+        // A device requests no history that it holds completely. So make it distrust its histories
         // first, as after a restored backup.
         _ = device.wish { core, tx in try core.distrustHistories(tx) }
         lookAtNewest(chat, on: device)

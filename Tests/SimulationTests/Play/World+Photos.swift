@@ -23,7 +23,7 @@ struct Photos {
     var sent: [Sent] = []
     private var captions: [String] = []
     private var livesMs: [Int64] = []
-    /// The uploaded bytes and the finished uploads, by upload key.
+    /// The numbers of uploaded bytes, and the finished uploads, by upload key.
     private var held: [String: Int64] = [:]
     private var uploads: [String: Upload] = [:]
     /// The upload keys of each photo, by photo number.
@@ -75,8 +75,8 @@ struct Photos {
     /// Records that a device has received the photo's token.
     mutating func told(_ key: String, of file: PhotoFile) { toldKeys[number(of: file)] = key }
 
-    /// Returns whether the device's earlier upload has expired when it starts one with a new key.
-    /// Nil means no earlier upload, or the same key.
+    /// Returns whether the earlier upload of a photo has expired when the device starts an upload
+    /// under a new key. Returns nil if there is no earlier upload, or if the key is the same.
     func isRenewed(_ key: String, of file: PhotoFile, nowMs: Int64) -> Bool? {
         guard let told = toldKeys[number(of: file)], told != key else { return nil }
         return uploads[told].map { $0.untilMs <= nowMs } ?? false
@@ -132,8 +132,8 @@ extension World {
         if done != nil, isCancel { photos.sent[place].isCancelled = true }
     }
 
-    /// Checks that an upload skips no bytes that the server lacks, and that it gets a new key only
-    /// after the token of the old key has expired.
+    /// Checks that an upload begins at or before the end of the bytes that the server holds. Checks
+    /// also that the upload gets a new key only after the token of the old key has expired.
     func uploadBegins(_ file: PhotoFile, key: String, from offset: Int64) {
         if offset > photos.held(of: key) {
             violated("\(key) is uploaded from \(offset), and \(photos.held(of: key)) are held")

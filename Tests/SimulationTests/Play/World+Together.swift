@@ -3,8 +3,9 @@ import TambourTesting
 
 @testable import TambourClient
 
-/// Simultaneous actions of two users. The server may do both in one transaction, so one user may
-/// receive the other's push before its own reply.
+/// Simultaneous actions of two users. The server may perform the two actions in one transaction. A
+/// user may then receive the push about the other user's action before the reply to their own
+/// request.
 extension World {
     func together(_ move: Move) {
         let device = devices[move.a % devices.count]

@@ -1,4 +1,4 @@
-"""Captures of the full-screen client, to be looked at.
+"""Captures the screens of the full-screen client, for people to look at.
 
     capture.py --tambour PROGRAM --tambourd PROGRAM --out FOLDER [--theme dark,light,mono] [--size 80x24,160x45]
 
@@ -28,7 +28,7 @@ FIRST_PHONE = 79990000001
 
 
 class Missing(Exception):
-    """Something never came to the screen."""
+    """Expected content did not appear on the screen."""
 
 
 def until(what: str, holds, describe=lambda: "") -> None:
@@ -145,7 +145,7 @@ class Screen:
             subprocess.run([*self.tmux, "send-keys", key], check=True)
 
     def choose_message(self) -> None:
-        # A frame that is half drawn may still show the hint of the last choice.
+        # A frame that is half drawn may still show the hint of the previous choice.
         self.waits_for_end("r reply")
         self.escape()
         self.waits_for("r reply")
@@ -155,7 +155,7 @@ class Screen:
         self.waits_for_end(title)
 
     def escape(self) -> None:
-        """Presses Escape. Wait for its effect before the next key, which would otherwise count as a key with Alt."""
+        """Presses Escape. The caller must wait for the effect: a key directly after Escape counts as a key with Alt."""
         self.press("Escape")
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ def shown(name: str) -> str:
 
 
 def name_people(server: Server, program: Path, folder: Path) -> None:
-    """Gives each account its name on a screen, because accounts created in bulk are named by numbers."""
+    """Renames each account with the client, because accounts created in bulk have numbers as names."""
     for number, name in enumerate(PEOPLE):
         home = folder / f"namer{number}"
         Person(program, home).log_in(server, number)
@@ -333,7 +333,7 @@ class Tour:
         screen.waits_for("online")
 
     def gap(self, people: list[Person]) -> None:
-        """Captures a chat offline, on a device that stores only an old page and the newest message of it."""
+        """Captures a chat offline, on a device that stores only an old page and the newest message of the chat."""
         home = self.folder / f"gap-{self.theme}-{self.size}"
         alice = Person(self.program, home)
         alice.log_in(self.server, 0)

@@ -1,10 +1,10 @@
-"""Cells of the table: what one library does for one feature, and how each mark is proved.
+"""Cells of the table. A cell shows what one library does for one feature, and proves its mark:
 
-W: the scenario ran to its end, and both sides were looked at.
-L: the library itself is at fault. The cell names the line of its source, and fails when that line is never
-reached or is no longer there.
+W: the scenario ran to its end, and the cell checked both sides.
+L: the library itself is at fault. The cell names the line of the library's source. The cell fails if the call
+does not reach that line, or if the source no longer contains it.
 U: the server refuses the request, and `protocol-spec/prose/unserved.md` says why. The cell names the
-opcodes, and fails when one of them is answered or not listed.
+opcodes. It fails if the server serves one of them, or if `unserved.md` does not list one of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LIBRARIES = Path(sysconfig.get_paths()["purelib"])
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a library's source, relative to where libraries are installed, and a piece of its text."""
+    """A line of a library's source: the file below the folder of libraries, the number, and some text."""
 
     file: str
     number: int
@@ -82,8 +82,8 @@ def _places(traceback: TracebackType | None) -> Iterator[tuple[Path, int]]:
 class Party(Events, ABC):
     """A user's device that runs the library under test.
 
-    `witness` is another device of the same user, with the stock client. Cells use it for what the library has
-    no method for.
+    `witness` is another device of the same user, with the stock client. Cells use it for actions that the
+    library has no method for.
     """
 
     def __init__(self, witness: Device) -> None:
@@ -114,7 +114,7 @@ class Party(Events, ABC):
 class Cell:
     """What a library does for the feature `row`.
 
-    `make test` also plays the `short` cells. A `last` cell is played after all others, because it ends all
+    `make test` plays only the `short` cells. A `last` cell is played after all others, because it ends all
     connections.
     """
 
@@ -247,10 +247,10 @@ class Room:
 
     @contextmanager
     def fault(self, *errors: type[BaseException]) -> Iterator[None]:
-        """Requires its body to fail at the line of the library that the cell names.
+        """Requires the body of the `with` statement to fail at the library's line that the cell names.
 
-        `Failure` is for a library that raises nothing but does the wrong thing; then the line must only be
-        unchanged.
+        If the library does the wrong thing without an error, the body itself raises `Failure`. Then the line
+        must only be unchanged.
         """
         assert self.cell and self.cell.fault, "the cell names no line"
         line = self.cell.fault
@@ -268,9 +268,10 @@ class Room:
 
     @contextmanager
     def unserved(self, party: Party, code: str | None = "proto.opcode") -> Iterator[None]:
-        """Requires the server to refuse the requests of its body, for one of the opcodes that the cell names.
+        """Requires the server to refuse a request of the body with an opcode that the cell names.
 
-        If `code` is None, the server answers without what the library needs, so the library must raise.
+        If `code` is None, the server answers, but the answer lacks data that the library needs. So the
+        library must raise an error.
         """
         assert self.cell and self.cell.unserved, "the cell names no opcode"
         before = len(party.refusals)
@@ -303,7 +304,7 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 @functools.cache
 def unserved_opcodes() -> set[int]:
-    """The opcodes of the table in unserved.md, ranges spelt out."""
+    """The opcodes of the table in unserved.md; a range gives each of its opcodes."""
     found: set[int] = set()
     for row in re.findall(r"^\| ([^|]*\d[^|]*) \|", UNSERVED.read_text(encoding="utf-8"), re.MULTILINE):
         for first, last in re.findall(r"(\d+)(?: to (\d+))?", row):
@@ -344,7 +345,7 @@ class Coverage:
         )
 
     def missing(self) -> list[str]:
-        """The methods that no cell calls, under any of their names."""
+        """The methods that no cell calls. A method with several names counts if a cell calls one of them."""
         done = {_unwrapped(self._names[label]) for label in self.called if label in self._names}
         return sorted(
             label
@@ -360,7 +361,7 @@ class Coverage:
 
 
 def methods(cls: type) -> list[tuple[str, Any]]:
-    """The public methods of a library's class, including those inherited from the library's other classes."""
+    """The public methods of a library's class, also if inherited from other classes of the library."""
     package = cls.__module__.partition(".")[0]
     return [
         (name, member)

@@ -153,7 +153,7 @@ FEATURES: dict[str, list[str]] = {
 
 
 def check_rows(rows: set[str]) -> None:
-    """Raises ValueError unless the cells' rows are the ones above, each known once."""
+    """Raises ValueError unless the cells' rows equal those of `FEATURES`, which must name each row once."""
     known = [row for rows in FEATURES.values() for row in rows]
     if len(known) != len(set(known)):
         raise ValueError(

@@ -2,10 +2,10 @@
 
     python play.py HOST:PORT CODES_FILE LIBRARY [--short] [--out FILE] [CELL ...]
 
-HOST:PORT is a server without TLS started with `--login-codes file:CODES_FILE`. Prints a line for each cell;
-one whose mark is not true ends the run with status 1. A line `@restart` or `@kill` asks whoever started the
-program to restart the server on the same port and the same data, gracefully or by SIGKILL. `run.py` does
-all of this; `--out` is for it.
+HOST:PORT is a server without TLS started with `--login-codes file:CODES_FILE`. Prints a line for each cell.
+The exit status is 1 if the mark of a cell is not true. A line `@restart` or `@kill` asks the program that
+started this one to restart the server on the same port and the same data, gracefully or by SIGKILL. `run.py`
+starts the server, handles these lines, and uses `--out`.
 """
 
 from __future__ import annotations

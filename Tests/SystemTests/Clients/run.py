@@ -3,9 +3,9 @@
     python run.py --tambourd PROGRAM --out FOLDER [LIBRARY ...]
     python run.py --table
 
-The first needs a Python that has the libraries. It writes `clients.md` and `clients.json`, and ends with 1
-when a mark is not true, when a public method of a library is played by no cell, or when docs/clients.md has
-another table. The second prints the table as the cells declare it.
+The first command needs a Python that has the libraries. It writes `clients.md` and `clients.json`, and
+ends with 1 when a mark is not true, when a public method of a library is played by no cell, or when the
+table in docs/clients.md is different. The second command prints the table as the cells declare it.
 """
 
 from __future__ import annotations

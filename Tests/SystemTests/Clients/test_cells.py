@@ -1,4 +1,4 @@
-"""Tests of the table itself, without a server: no mark stays that is not true.
+"""Tests of the table itself, without a server: a cell fails if its mark is not true.
 
 python -m unittest test_cells.py
 """
@@ -97,11 +97,11 @@ class Library:
 
 
 class CoverageTests(unittest.TestCase):
-    """What counts as played."""
+    """Which methods count as played."""
 
     def test_a_method_counts_when_a_scenario_calls_it(self) -> None:
         names: dict[str, Any] = {"__name__": "library"}
-        # Compile the code under the name of a file in another folder, as if it were a library's.
+        # Give the compiled code the name of a file in another folder, like code of a library.
         exec(compile(LIBRARY, json.__file__, "exec"), names)
         library = names["Library"]
         suite = Suite("maxion", (library,), login=None, outside={"Library.three": "is gone"})  # type: ignore[arg-type]

@@ -3,8 +3,8 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// For every command, acknowledged means stored, even if the server is killed while commands are in
-/// flight.
+/// The server has stored every command that it acknowledged, even if it is killed while commands
+/// are in flight.
 ///
 /// The short form plays a few kills, `TAMBOUR_SOAK=1` plays 300. `TAMBOUR_SEED` repeats the kills,
 /// although thread timing still varies.
@@ -51,8 +51,8 @@ struct CommandCrashTests {
         }
     }
 
-    /// All commands of the specification except the exceptions. A new command must be played or
-    /// listed there.
+    /// All commands of the specification except `exceptions`. A new command must be played or added
+    /// to `exceptions`.
     private static let played = Set(
         OpInfo.table.compactMap { $0 }.filter { $0.kind == .command }.map(\.opcode)
     ).subtracting(exceptions.keys)

@@ -1,11 +1,12 @@
 import TambourProtocol
 import TambourTesting
 
-/// Steps that depend on each other, round after round: signing in, passwords, sessions.
+/// A sequence of steps that depend on each other, played in rounds: signing in, passwords,
+/// sessions.
 ///
 /// Each step needs values from earlier replies: a code request, a track, a token. So the server
-/// must still know them after a kill. The flow repeats a step that was in flight at the kill. If
-/// the server refuses the repetition, it must have stored the first attempt.
+/// must still know these values after a kill. The flow repeats a step that was in flight at the
+/// kill. If the server refuses the repetition, it must have stored the first attempt.
 ///
 /// `@unchecked Sendable`: used by one thread at a time.
 final class CommandFlow: @unchecked Sendable {
@@ -20,8 +21,9 @@ final class CommandFlow: @unchecked Sendable {
     struct Step: Sendable {
         let name: String
         let play: @Sendable (CommandFlow) throws -> Void
-        /// Checks that a refused step was stored, and returns where the flow continues; nil if the
-        /// server never refuses the step.
+        /// Called when the server refuses the repetition of the step. Checks that the first attempt
+        /// was stored, and returns where the flow continues. Nil if the server never refuses the
+        /// step.
         let resume: (@Sendable (CommandFlow) throws -> Resumption)?
 
         init(
@@ -57,9 +59,10 @@ final class CommandFlow: @unchecked Sendable {
     var token = ""
     var track = ""
     var link = ""
-    /// The invitation that lets the next new phone in.
+    /// The invitation with which the next new phone registers.
     var invitation = ""
-    /// Tokens that must open a session, with a text that the profile of their user contains.
+    /// Tokens that must open a session, each with a text that the profile of the token's user
+    /// contains.
     var open: [(token: String, name: String)] = []
     /// Tokens that must be refused.
     var ended: [String] = []
@@ -144,7 +147,8 @@ final class CommandFlow: @unchecked Sendable {
 
     // MARK: - After a kill
 
-    /// Plays one step, which depends on earlier replies, and tries the newest tokens.
+    /// Plays one step. The step fails if the server has lost data from earlier replies. Then tries
+    /// the newest tokens.
     func verify() throws {
         try playStep()
         try tryTokens(3)

@@ -68,7 +68,8 @@ extension CommandFlow {
             )
             _ = try flow.call(request, as: flow.own)
         } ifRefused: { _ in
-            // The code is used up, so the address is confirmed; the next step depends on it.
+            // The refusal shows that the code is used up, so the address is confirmed. The next
+            // step depends on the confirmed address.
             .next
         },
         setting(1, [0, 3, 4]),

@@ -39,7 +39,8 @@ extension CommandFlow {
         }
     }
 
-    /// Checks that every acknowledged session exists, and that no unrequested session does.
+    /// Checks that every acknowledged session exists, and that the account has no session that the
+    /// flow did not request.
     private static func countingSessions() -> Step {
         Step("SESSIONS_INFO") { flow in
             let count = try flow.own?.call(SessionsInfoRequest()).sessions.count ?? 0
@@ -56,8 +57,8 @@ extension CommandFlow {
     /// Plays AUTH_REQUEST, AUTH, AUTH_CONFIRM and INVITATION_CREATE. Each round creates an account
     /// with an invitation that an earlier account has made.
     ///
-    /// - Parameter invitation: used until an account has made an invitation; has more uses than
-    ///   the flow needs.
+    /// - Parameter invitation: The invitation to use until an account has made one. It has more
+    ///   uses than the flow needs.
     static func registration(
         with invitation: String,
         at address: String,
@@ -96,8 +97,8 @@ extension CommandFlow {
                     return .next
                 },
                 Step("INVITATION_CREATE") { flow in
-                    // No token is known if a kill lost each reply that contained one. Then the flow
-                    // keeps using the present invitation.
+                    // If kills lost all replies that contained a token, the flow knows no token. It
+                    // then keeps using the present invitation.
                     guard let token = flow.open.last?.token else { return }
                     let client = try WireClient(flow.address, token: token, device: "other")
                     defer { client.close() }

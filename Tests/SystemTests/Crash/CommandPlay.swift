@@ -23,7 +23,7 @@ final class CommandPlay {
     let mark: CommandMark
     private(set) var sent = 0
     private(set) var acknowledged = 0
-    /// The last change that a push reported. Pushes leave after the commit.
+    /// The last change that a push reported. The server sends pushes only after the commit.
     private var heard = 0
     private var lastRequest: ChangeRequest?
 
@@ -36,8 +36,8 @@ final class CommandPlay {
     ///   - change: Makes the request of a change.
     ///   - learn: Reads ids from the reply to a change.
     ///   - read: Returns the query results as numbers.
-    ///   - after: Returns the numbers that `read` must find when this change was the last; 0 is the
-    ///     initial state.
+    ///   - after: Takes the number of the last change, or 0 for the initial state. Returns the
+    ///     numbers that `read` must then return.
     init(
         _ name: String,
         _ mark: CommandMark,

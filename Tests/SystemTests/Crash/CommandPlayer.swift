@@ -31,7 +31,7 @@ final class CommandPlayer: @unchecked Sendable {
     private let secondToken: String
     private var lastCID: Int64 = 0
 
-    /// An error under load other than the end of the server.
+    /// An error under load, unless the end of the server caused it.
     private(set) var failure: (any Error)?
 
     init(

@@ -48,7 +48,7 @@ extension CommandPlay {
         )
     }
 
-    /// Schedules messages; the change after each cancels it.
+    /// Schedules a message with one change, and cancels this message with the next change.
     private static let scheduling: Maker = { player, mark in
         let chat = try player.group()
         let time = Int64(Date().timeIntervalSince1970 * 1_000) + 30 * 86_400_000

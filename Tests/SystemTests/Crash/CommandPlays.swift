@@ -16,8 +16,8 @@ extension CommandPlay {
         last == 0 ? [] : Array(max(1, last - page + 1)...last)
     }
 
-    /// Returns the last change of each of `count` places that change in turn; 0 for a place without
-    /// changes.
+    /// Returns the last change of each of `count` places; 0 for a place without changes. The
+    /// changes affect the places in turn.
     static func inTurn(_ count: Int, _ last: Int, _ value: (Int) -> Int = { $0 }) -> [Int] {
         (0..<count).map { place in
             let number = last - (last - place + count) % count

@@ -6,11 +6,11 @@ import TambourProtocol
 import TambourServer
 import TambourTesting
 
-/// A server that is killed again and again, and users who keep all of its commands in flight.
+/// A server that is killed again and again, and users who keep commands of all kinds in flight.
 ///
-/// A cycle has four steps. All users play until the server is killed. It starts again on the same
-/// port. The test looks for everything that was acknowledged. It repeats the requests that were in
-/// flight, which must not double any change.
+/// A cycle has four steps. All users play until the server is killed. The server starts again on
+/// the same port. The test looks for everything that was acknowledged. The test then repeats the
+/// requests that were in flight; the repetition must not double any change.
 ///
 /// `@unchecked Sendable`: one task of a test drives it, and waits for the work on other threads.
 final class CommandWorld: @unchecked Sendable {
@@ -101,7 +101,7 @@ final class CommandWorld: @unchecked Sendable {
         return code
     }
 
-    /// Checks that the invitations have as many uses as people registered.
+    /// Checks that the total number of uses of all invitations equals the number of registrations.
     private func verifyInvitations() throws {
         var uses = 0
         try admin(.invitations(AdminFilter())) { line in
@@ -195,8 +195,8 @@ final class CommandLoad: Sendable {
     private let isOver = DispatchSemaphore(value: 0)
 
     /// - Parameters:
-    ///   - changes: The load ends after this many acknowledged changes ...
-    ///   - opcodes: ... that include each of these opcodes.
+    ///   - changes: The number of acknowledged changes after which the load may end.
+    ///   - opcodes: The commands that must be acknowledged at least once before the load ends.
     init(_ changes: Int, with opcodes: Set<Opcode>) {
         state = Mutex(State(left: changes, missing: opcodes))
     }

@@ -72,7 +72,7 @@ extension CrashWorld {
 
     // MARK: - Reading
 
-    /// Returns the messages of each user's chats after the checked part, oldest first.
+    /// Returns the messages that follow the checked part of each user's chats, oldest first.
     private func pages(_ clients: [WireClient]) throws -> Pages {
         var pages: Pages = [:]
         for (writer, client) in zip(writers, clients) {
@@ -183,8 +183,8 @@ extension CrashWorld {
         }
     }
 
-    /// Checks that `prevMessageId` names the message right before, or a removed message in that
-    /// place.
+    /// Checks that `prevMessageId` names the message directly before this message, or a removed
+    /// message that was there.
     private func comparePrevious(
         of told: CrashWriter.Acknowledged,
         of writer: CrashWriter,

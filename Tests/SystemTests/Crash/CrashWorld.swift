@@ -7,7 +7,7 @@ import TambourTesting
 ///
 /// In a cycle, the server runs under load until it is cut, and starts again. The test looks for
 /// everything that was acknowledged and resends everything that was in flight. The next cycle
-/// continues there.
+/// continues with the same data.
 ///
 /// `@unchecked Sendable`: one task of a test drives it, and waits for the work on other threads.
 final class CrashWorld: @unchecked Sendable {
@@ -54,7 +54,8 @@ final class CrashWorld: @unchecked Sendable {
 
     /// - Parameters:
     ///   - synchronous: `NORMAL` weakens a debug build of the server; nil keeps the default.
-    ///   - firstCut: The file operation at which to cut the first start; the start takes about 80.
+    ///   - firstCut: The number of the file operation at which to cut the first start. This start
+    ///     takes about 80 file operations.
     init(seed: UInt64, synchronous: String? = nil, firstCut: Int? = nil) async throws {
         self.seed = seed
         self.synchronous = synchronous
@@ -195,7 +196,8 @@ final class CrashWorld: @unchecked Sendable {
             isEarly
             ? Int.random(in: 1...16, using: &random) : Int.random(in: 16...900, using: &random)
         let messages = Int.random(in: 20...400, using: &random)
-        // Every eighth cut happens during a stop, whose checkpoint consists of file operations.
+        // Every eighth cut happens during a graceful stop. The stop makes a checkpoint, so it also
+        // performs file operations.
         let cutsStop = ending == .powerCut && Int.random(in: 0..<8, using: &random) == 0
         let process: ChildProcess
         let address: String?
@@ -289,8 +291,8 @@ final class CrashWorld: @unchecked Sendable {
             _ = await server.process.exitStatus()
             throw error
         }
-        // The log must also grow until commits checkpoint it under load, so stop gracefully only
-        // sometimes.
+        // Stop gracefully only sometimes, because a graceful stop empties the log. The log must
+        // also grow until commits checkpoint it under load.
         if isLast || Int.random(in: 0..<12, using: &random) == 0 {
             try await stop(server.process)
         } else {

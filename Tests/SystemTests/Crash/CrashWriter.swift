@@ -4,8 +4,8 @@ import TambourTesting
 
 /// One client that writes as fast as it can and keeps a ledger of the replies.
 ///
-/// `@unchecked Sendable`: one thread uses it at a time: its own while it writes, the world's during
-/// checks.
+/// `@unchecked Sendable`: one thread uses it at a time. This is the writer's own thread while it
+/// writes, and the world's thread during checks.
 final class CrashWriter: @unchecked Sendable {
     struct Sent {
         let chat: ChatID
@@ -51,7 +51,7 @@ final class CrashWriter: @unchecked Sendable {
     private(set) var changesConfirmed = 0
     /// Whether the last run's stream ended after a complete frame.
     private(set) var hasEndedCleanly = false
-    /// The error of the last run other than the end of the server.
+    /// The error of the last run, unless the end of the server caused it.
     private(set) var failure: (any Error)?
 
     private var nextCID: Int64

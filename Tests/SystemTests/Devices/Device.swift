@@ -3,9 +3,10 @@ import Synchronization
 import TambourSQL
 import TambourTesting
 
-/// A user's device: an account file, and the `tambour` programs that use it and are killed.
+/// A user's device: an account file, and the `tambour` programs that use this file. Tests kill
+/// these programs.
 final class Device: Sendable {
-    /// A message that a program was asked to send, and that is stored on the device.
+    /// A message that a test gave to a program, and that the program has stored on the device.
     struct Handed: Hashable {
         let text: String
         let cid: Int64
@@ -91,7 +92,7 @@ final class Device: Sendable {
         child.signal(SIGKILL)
     }
 
-    /// Kills a program now, and kills every later start of it at once.
+    /// Kills a program now, and kills it again at once whenever it starts later.
     func end(_ command: String) {
         let child = programs.withLock { programs in
             programs.ended.insert(command)

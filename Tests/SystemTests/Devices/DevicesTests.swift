@@ -6,8 +6,8 @@ import Testing
 /// with the same messages.
 ///
 /// The short form sends some hundred messages, `TAMBOUR_SOAK=1` sends 10,000. `TAMBOUR_SEED`
-/// repeats at which byte a connection is cut, and which program is killed then. The machine's
-/// timing still decides to which message that byte belongs.
+/// repeats the byte at which each connection is cut, and the choice of the program that is killed
+/// then. The machine's timing still decides to which message this byte belongs.
 @Suite("Devices whose connections are cut and whose programs are killed", .serialized)
 struct DevicesTests {
     private static let environment = ProcessInfo.processInfo.environment

@@ -44,7 +44,7 @@ class Block(NamedTuple):
 
 
 class Failure(Exception):
-    """The page and what happens differ."""
+    """The programs do something other than the page says."""
 
 
 def blocks(page: str) -> Iterator[Block]:

@@ -1,10 +1,10 @@
-"""Validates the JSON that commands of `tambour` print, with a library that knows nothing of them.
+"""Validates the JSON that commands of `tambour` print, with a library that is independent of `tambour`.
 
     validate.py SCHEMA OUTPUT ...
 
-An OUTPUT is a file of JSON values with white space between them. Each must be valid, and together they must have every
-property that the schema names, so that the schema keeps no outdated name. No integer may be above 2^53: JavaScript and jq
-would print another number. Ends with 1, and a line for each mistake.
+An OUTPUT is a file of JSON values with white space between them. Each value must be valid. Together the values must have
+every property that the schema names; so an outdated name in the schema is a mistake. No integer may be above 2^53:
+JavaScript and jq would print another number. Prints a line for each mistake, and then exits with 1.
 """
 
 from __future__ import annotations

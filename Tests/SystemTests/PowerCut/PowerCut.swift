@@ -18,7 +18,8 @@ struct PowerCut {
     /// The seed of the losses. The same seed and the same calls in the same order lose the same
     /// bytes.
     var seed: UInt64
-    /// The file-changing operation at which to cut, from 1; nil waits for SIGUSR2.
+    /// The number of the file-changing operation at which to cut, counted from 1. If it is nil, the
+    /// cut waits for SIGUSR2.
     var afterOperations: Int?
     /// The policy; nil lets the seed choose.
     var policy: Policy?

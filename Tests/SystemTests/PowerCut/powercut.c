@@ -1,4 +1,5 @@
-// A power cut for one program: what it wrote and did not sync is lost, torn or out of order.
+// Simulates a power cut for one program. Data that it wrote but did not sync is lost, torn or out
+// of order.
 //
 // The layer is preloaded (LD_PRELOAD) into the real server or any other dynamically linked program.
 // It sees every call that changes a file below one directory, and remembers for each file what a
@@ -29,7 +30,7 @@
 //     A cut loses all such changes after some moment. (Many file systems lose less. The layer
 //     treats mkdir, link and symlink as durable at once.)
 //   - `*-shm` files, always: SQLite maps them, never syncs them, and rebuilds them.
-// `keep` loses only the last kind, so it equals kill -9.
+// `keep` loses only the `*-shm` files, so it equals kill -9.
 //
 // The layer does not see io_uring and stdio. Other calls that bypass it and matter (writable shared
 // maps, fopen for writing, sendfile and the like, on a file below the directory) end the program
@@ -78,7 +79,7 @@ struct block {
     unsigned char old[BLOCK];
 };
 
-// A file or directory below the directory, identified by device and inode.
+// A file or directory below `root`, identified by device and inode.
 struct file {
     struct file *next;
     dev_t device;
@@ -245,7 +246,7 @@ static int keeper_of(struct file *file, int fd) {
     return file->keeper;
 }
 
-// Saves the content of these bytes at the last sync. Called before they change.
+// Saves the content that these bytes had at the last sync. Called before the bytes change.
 static void remember(struct file *file, int fd, off_t offset, off_t length) {
     if (length <= 0) return;
     int keeper = keeper_of(file, fd);
@@ -428,7 +429,8 @@ static void __attribute__((noreturn)) cut(void) {
     uint64_t choice = next_random();
     if ((int)policy < 0) policy = choice % 4;
 
-    // Choose a moment among the unsynced writes; any other would keep all of them or none.
+    // Choose a moment among the unsynced writes. Any other moment would keep all of these writes or
+    // none.
     uint64_t oldest = operations;
     for (struct file *file = files; file; file = file->next)
         for (size_t i = 0; i < file->dirty_count; i++) {
@@ -462,7 +464,8 @@ static void enter(void) {
     operations++;
 }
 
-// Ends the operation. A cut at its number happens after the change and before any later sync.
+// Ends the operation. If the cut is set to this operation's number, it happens here: after the
+// change and before any later sync.
 static void leave(void) {
     int error = errno;
     if (cut_at && operations >= cut_at) cut();
@@ -478,8 +481,8 @@ static void note_signal(int number) {
 }
 
 // Runs on a separate thread, the only one that does not block SIGUSR2. A thread of the program that
-// waits for signals with an empty mask may get it, too. In either case the handler only wakes this
-// thread.
+// waits for signals with an empty mask may receive SIGUSR2, too. In either case the handler only
+// wakes this thread.
 static void *wait_for_signal(void *unused) {
     (void)unused;
     sigset_t set;
@@ -538,8 +541,9 @@ static void __attribute__((constructor)) wake(void) {
     root = need(strdup(resolved));
 }
 
-// Keeps the lock: a cut in progress ends the process itself, and no new cut begins. Otherwise an
-// exit on another thread could end the process during a cut, with only some files taken back.
+// Waits for the lock and keeps it. A cut in progress holds the lock until it ends the process, and
+// no new cut can begin. Otherwise an exit on another thread could end the process in the middle of
+// a cut.
 static void __attribute__((destructor)) tidy(void) {
     if (!root || pthread_equal(pthread_self(), cutter)) return;
     pthread_mutex_lock(&lock);

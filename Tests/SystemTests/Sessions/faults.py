@@ -2,8 +2,9 @@
 
     python faults.py --tambourd PROGRAM SESSION.json
 
-Each fault changes one thing in the recording, so that the unchanged server differs from it. The replay cannot
-tell which of the two has changed. SESSION.json must be the session of a dialog, `dialog.json`.
+Each fault changes one thing in the recording, so that the answers of the unchanged server differ from it.
+The replay cannot tell whether the recording or the server has changed.
+SESSION.json must be the session of a dialog, `dialog.json`.
 """
 
 from __future__ import annotations

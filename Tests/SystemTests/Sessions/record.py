@@ -81,7 +81,7 @@ IDS = {"userId": "user", "chatId": "chat", "messageId": "message"}
 
 
 class Mark:
-    """A time in an answer; it has a name once a request sends it back."""
+    """A time in an answer. It gets a name when a request sends the same time back."""
 
     def __init__(self, value: int) -> None:
         self.value = value
@@ -95,7 +95,7 @@ class Codes:
     path: Path
 
     def find(self, code: str) -> tuple[str, int] | None:
-        """Returns the phone that got the code, in digits, and the code's number among its codes, from 1."""
+        """Returns the digits of the phone that got the code, and the code's number among this phone's codes, from 1."""
         seen: dict[str, int] = {}
         with suppress(FileNotFoundError):
             for line in self.path.read_text().splitlines():
@@ -256,8 +256,8 @@ class Proxy:
         self._server = (host, int(port))
         self._recorder = recorder
         self._count = 0
-        #: Held while a request is passed on, and while a connection is being closed. So every request comes clearly
-        #: before or after a close.
+        #: The lock that is held while a request is passed on, and while a connection is being closed. So each request
+        #: is recorded clearly before or after a close.
         self._turn = asyncio.Lock()
         self._open: set[asyncio.Task[None]] = set()
 
@@ -290,7 +290,7 @@ class Proxy:
     async def _close(
         self, name: str, back: asyncio.Task[None], writer: asyncio.StreamWriter, fenced: asyncio.Event
     ) -> None:
-        """Closes the server's side after the client's, when all pending packets have arrived."""
+        """Closes the server's side after the client has closed its side, when all pending packets have arrived."""
         if not back.done():
             with suppress(ConnectionError):
                 writer.write(FENCE)

@@ -9,13 +9,13 @@ same order; only tokens, ids, times and codes are replaced by the present ones. 
   connection;
 - every field is there, with the same type and, unless it is marked as different in every run, the same value;
 - ids, tokens and hashes that were equal are equal again;
-- a new field is part of the present specification, and needs no capability that the client did not name;
+- a new field is part of the present specification, and if it needs a capability, the client named that capability;
 - nothing else is pushed except presence, which depends on the clock.
 
 In the recordings, users reached each other by id alone, which the server no longer permits. So each user who logs
 in finds the others by phone, and they find that user.
 
-Prints a line for each session, with its first mismatch; exits with 1 if there is any.
+Prints a line for each session, with the session's first mismatch. Exits with 1 if there is any mismatch.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Comparison:
         elif name := marker(wanted):
             self._compare_marked(name, found, path)
         elif isinstance(wanted, int) and path.endswith(f"/{found}/id"):
-            # The recording contains an opaque value unchanged; this one is the id that is the key above it.
+            # The recording contains opaque values unchanged. This value is an id, and equals the map key above it.
             return
         elif not same(unescaped(wanted), plain(found)):
             raise Mismatch(f"{path}: {brief(found)} instead of {brief(wanted)}")

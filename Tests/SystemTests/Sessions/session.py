@@ -23,7 +23,7 @@ In a value, a string that begins with `$` is a placeholder; a real string that b
 In a payload, `{message1:d3}` is a placeholder that is sent as MessagePack, in the form with the given first
 byte if the value fits.
 There are also `{time1:cf}`, `{now:cf}` and `{now-3600000:cf}` (the client's clock when it is sent, in
-milliseconds; it is never behind a time that the server has told), and `{code79990000001.2:a6}` (the second
+milliseconds; it is never earlier than a time that the server has sent), and `{code79990000001.2:a6}` (the second
 login code of a phone).
 """
 

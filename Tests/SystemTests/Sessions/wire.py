@@ -1,4 +1,4 @@
-"""Packets and what the specification says about their payloads: what recording and replaying share.
+"""Packets, and the specification of their payloads: the code that recording and replaying share.
 
 Shares no code with the server: MessagePack and LZ4 come from PyPI.
 """
@@ -29,7 +29,7 @@ MOST_INFLATED = 16 << 20
 
 @dataclass(frozen=True)
 class Packet:
-    """A packet as it travelled."""
+    """A packet, with its bytes as they were sent."""
 
     raw: bytes
 
@@ -66,7 +66,7 @@ def decode(payload: bytes) -> Any:
 
 
 async def read_packet(reader: asyncio.StreamReader) -> Packet | None:
-    """The next packet; None at the end of the stream, also in the middle of a packet."""
+    """The next packet; None if the stream ends, even in the middle of a packet."""
     try:
         header = await reader.readexactly(HEADER)
         return Packet(header + await reader.readexactly(int.from_bytes(header[7:10], "big")))
@@ -96,7 +96,7 @@ def plain(value: Any) -> Any:
 
 
 class Specification:
-    """What `protocol.json` says."""
+    """The content of `protocol.json`."""
 
     def __init__(self, path: Path) -> None:
         document = json.loads(path.read_text())

@@ -1,4 +1,4 @@
-"""Scenarios: channels, public names, and asking to be let in."""
+"""Scenarios: channels, public names, and requests to join."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def channel(world: World) -> None:
 
 @scenario
 async def join_requests(world: World) -> None:
-    """Who follows the link of a group that asks first waits until an administrator decides."""
+    """A group admits by request: a person who follows its link waits until an administrator decides."""
     alice, bob, carol = [await world.register(name) for name in ("alice", "bob", "carol")]
     group, _ = await alice.client.create_group("Rehearsal", [])
     link = (await alice.client.rework_invite_link(group.id)).link

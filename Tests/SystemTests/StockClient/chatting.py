@@ -143,7 +143,7 @@ async def reply(world: World) -> None:
 
 @scenario
 async def forward(world: World) -> None:
-    """A message is carried to another chat."""
+    """A message is forwarded to another chat."""
     alice, bob, carol = [await world.register(name) for name in ("alice", "bob", "carol")]
     original = await alice.client.send_message(alice.dialog(bob), "the secret rhythm")
     received = await bob.next("message")
@@ -308,7 +308,7 @@ async def delete_for_all(world: World) -> None:
 
 @scenario
 async def group_life(world: World) -> None:
-    """A group after it was made: people come and go, get rights, and it changes its title."""
+    """A group after its creation: people join, leave and get rights, and the title changes."""
     alice, bob, carol = [await world.register(name) for name in ("alice", "bob", "carol")]
     group, _ = await alice.client.create_group("Drummers", [bob.id])
     await bob.next("chat")

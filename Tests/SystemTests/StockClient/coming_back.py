@@ -1,4 +1,4 @@
-"""Scenarios: a device was away, or the server was."""
+"""Scenarios: a device or the server comes back after an absence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FULL = SyncOverrides(chats_sync=-1, contacts_sync=-1, drafts_sync=-1, presence_s
 
 @scenario
 async def relogin(world: World) -> None:
-    """A device that was away gets what changed: the login's list and the pages of opcode 53 equal the truth."""
+    """A device that was away gets all changes: the login's list and the pages of opcode 53 equal the server's state."""
     alice, bob = await world.register("alice"), await world.register("bob")
     marks = (await bob.stored()).sync
     await bob.close()
@@ -81,7 +81,7 @@ async def relogin(world: World) -> None:
 
 @scenario
 async def chat_list(world: World) -> None:
-    """SyncOverrides choose between everything and what changed."""
+    """SyncOverrides choose whether a login returns everything or only the changes."""
     alice, bob = await world.register("alice"), await world.register("bob")
     groups = await make_groups(alice, 120, [bob.id])
     stored = await world.again(bob, sync=FULL)
@@ -113,7 +113,7 @@ async def chat_list(world: World) -> None:
 
 @scenario
 async def reconnect(world: World) -> None:
-    """The library finds its way back after the server restarts."""
+    """The library connects and logs in again after the server restarts."""
     alice = await world.register("alice")
     bob = await world.register("bob")
     chat = alice.dialog(bob)
@@ -175,7 +175,7 @@ async def all_pages(device: Device, marker: int, count: int = 40) -> dict[int, d
 
 
 async def stock_pages(device: Device) -> Iterable[Any]:
-    """Returns all chats as a client without markers reads them: each page starts at the oldest chat before it."""
+    """Returns all chats as a client without markers reads them. A page starts at the last page's oldest chat."""
     found: dict[int, Any] = {}
     marker = None
     while True:

@@ -8,7 +8,7 @@ from harness import World, check, fact, refused, same, scenario
 
 @scenario
 async def comments(world: World) -> None:
-    """Readers comment on a post, see each other's comments, and are kept from it."""
+    """Readers may comment only when comments are allowed, and they see each other's comments."""
     alice, bob, carol = [await world.register(name) for name in ("alice", "bob", "carol")]
     chat = await create_channel(alice, "Drum news", bob, carol)
     post = await alice.client.send_message(chat, "tonight")

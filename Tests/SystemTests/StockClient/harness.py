@@ -1,9 +1,9 @@
-"""What the scenarios stand on: people with devices, events to wait for, facts to print.
+"""What the scenarios use: people with devices, events to wait for, facts to print.
 
 A `Device` is one stock `pymax.Client` with its own session file. Everything the server pushes to it lands
-in one list through the library's own event decorators; `next` takes an event out of that list, waiting for
-it if need be, and `silence` proves that none is there by a round trip of PING. Nothing here sleeps to let
-something happen: every wait has an event to wake it and a deadline to end it.
+in one list through the library's own event decorators; `next` takes an event out of that list, and
+waits for the event if necessary. `silence` proves with a round trip of PING that the list contains no such
+event. Nothing here sleeps: every wait ends with an event or at a deadline.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def fact(text: str) -> None:
 
 
 def signal_runner(order: str) -> None:
-    """Asks whoever started the scenario for something only they can do: `restart` or `kill` the server."""
+    """Asks the program that started the scenario to `restart` or `kill` the server."""
     print(f"@{order}", flush=True)
 
 
@@ -76,7 +76,7 @@ async def refused(call: Awaitable[Any], *codes: str) -> ApiError:
 
 
 class LoginCodes:
-    """The file `tambourd --login-codes file:PATH` appends to, a line `PHONE CODE` each. Each line is used once."""
+    """The file to which `tambourd --login-codes file:PATH` appends lines `PHONE CODE`. Each is used once."""
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
@@ -105,7 +105,7 @@ class LoginCodes:
 
 
 class Events:
-    """What a client was told, in the order it came."""
+    """The events that a client has received, in the order of their arrival."""
 
     def __init__(self) -> None:
         self._events: list[tuple[str, Any]] = []
@@ -208,7 +208,7 @@ class Device(Events):
     # Connecting and closing
 
     async def connect(self) -> Device:
-        """Logs in once: from the session file if it has one, by code otherwise."""
+        """Logs in once: from the session file if there is one, otherwise by code."""
         await self.client.connect()
         return self
 
@@ -243,10 +243,11 @@ class Device(Events):
     async def past_refusal(self, outcome: asyncio.Future[Any]) -> None:
         """Helps a client over a refused login, if it needs help.
 
-        On Python before 3.12 the library hangs for ever if the answer to its first PING comes on the heels of the
-        refusal of LOGIN: it cancels its PING task and waits for it, but `asyncio.wait_for` swallows a cancellation that
-        meets an answer. The server answers PING first and refuses later; but a machine may be so busy that the client
-        sends PING later still. Then the end of the connection frees it, at its next PING after 30 s.
+        On Python before 3.12 the library hangs for ever if the answer to its first PING arrives directly after the
+        refusal of LOGIN. It then cancels its PING task and waits for the task, but `asyncio.wait_for` swallows a
+        cancellation that coincides with an answer. Usually the server answers PING first and refuses LOGIN later. On a
+        busy machine, however, the client may send PING late. Then only the end of the connection frees the client, at
+        its next PING after 30 s.
         """
         refusal = asyncio.ensure_future(self.next("refusal"))
         await asyncio.wait([refusal, outcome], return_when=asyncio.FIRST_COMPLETED)
@@ -355,7 +356,8 @@ async def history_ids(device: Device, chat: int, newest: Any) -> list[int]:
 def later_than(message: Any) -> int:
     """Returns a time whose page contains this message.
 
-    The library's default is its clock, but after more than one message per millisecond, message times run ahead of it.
+    By default, the library uses its clock. If the server stored more than one message per millisecond, the times of
+    the messages are ahead of this clock.
     """
     return max(now_ms(), message.time)
 

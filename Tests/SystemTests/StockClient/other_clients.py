@@ -1,4 +1,4 @@
-"""Scenarios: what other clients of the family send and this library does not."""
+"""Scenarios: requests that other clients of the family send and this library does not send."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def telemetry(user: int) -> dict[str, Any]:
 
 @scenario
 async def without_methods(world: World) -> None:
-    """What other clients of the family send and this library has no method for."""
+    """Requests that other clients of the family send and that this library has no method for."""
     alice, bob = await world.register("alice"), await world.register("bob")
     chat = alice.dialog(bob)
 

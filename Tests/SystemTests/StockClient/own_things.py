@@ -1,4 +1,4 @@
-"""Scenarios: what somebody says by an emoji or a vote, has begun to write, and keeps together."""
+"""Scenarios: reactions, polls, folders, drafts, and scheduled messages."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def poll_of(message: Any) -> PollAttachment:
 
 
 def votes_of(state: PollState) -> dict[int, tuple[int, list[int]]]:
-    """How many chose each answer, and who of them is shown."""
+    """For each answer of a poll, the number of votes and the shown voters."""
     return {each.answer_id: (each.vote_count, [vote.user_id for vote in each.votes]) for each in state.result or []}
 
 
 @scenario
 async def poll(world: World) -> None:
-    """Somebody asks, people vote, and in the end it is closed."""
+    """Somebody sends a poll, people vote, and in the end the poll is closed."""
     alice, bob = await world.register("alice"), await world.register("bob")
     laptop = await world.another(bob, "laptop")
     chat, answers = alice.dialog(bob), ["Alice", "Bob"]
@@ -187,7 +187,7 @@ async def folders(world: World) -> None:
 
 @scenario
 async def drafts(world: World) -> None:
-    """A draft goes on on another device, as other clients of the family do it."""
+    """A draft is continued on another device, as in other clients of the family."""
     alice, bob = await world.register("alice"), await world.register("bob")
     laptop = await world.another(alice, "laptop")
     chat = alice.dialog(bob)

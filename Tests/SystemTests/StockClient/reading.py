@@ -65,7 +65,7 @@ async def read_marks(world: World) -> None:
 
 @scenario
 async def history(world: World) -> None:
-    """A thousand messages are paged without a gap and without a double."""
+    """A thousand messages are read in pages, without a gap and without a duplicate."""
     alice, bob = await world.register("alice"), await world.register("bob")
     chat = alice.dialog(bob)
     count, page_size = 1000, 40
@@ -151,7 +151,7 @@ async def history(world: World) -> None:
 
 
 def text_of(number: int) -> str:
-    """Mostly short; every tenth long enough that pages of them go out compressed."""
+    """Returns a short text, or a long one for every tenth number, so that pages of these texts are compressed."""
     return f"message {number}" if number % 10 else f"message {number}: " + "la la la drum " * 60
 
 

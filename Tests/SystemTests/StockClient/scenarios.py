@@ -3,11 +3,11 @@
     python scenarios.py HOST:PORT CODES_FILE [SCENARIO ...]      without names: all of them, one after the other
     python scenarios.py --list                                   their names
 
-HOST:PORT is a server without TLS started with `--login-codes file:CODES_FILE`. Each scenario brings its own people, so
-they are independent of each other and of what the server already holds; all of them together need more login codes than
-one address gets in an hour (limit `maxCodesPerAddressPerHour`). A scenario prints one line for each fact it verified; the
-first fact that does not hold ends it with a readable reason and exit status 1. A line `@restart` or `@kill` asks whoever
-started the script to restart the server on the same port and the same data, gracefully or by SIGKILL.
+HOST:PORT is a server without TLS started with `--login-codes file:CODES_FILE`. Each scenario registers its own people. So the
+scenarios are independent of each other and of the data on the server. All scenarios together need more login codes than
+one address gets in an hour (limit `maxCodesPerAddressPerHour`). A scenario prints one line for each fact it verified. The
+first fact that does not hold ends the scenario with a readable reason and exit status 1. A line `@restart` or `@kill` asks
+the program that started the script to restart the server on the same port and the same data, gracefully or by SIGKILL.
 
 What the library has no method for is sent with `app.invoke` or read with `on_raw`:
 

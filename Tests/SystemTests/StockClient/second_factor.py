@@ -1,4 +1,4 @@
-"""Scenarios: a password beside the code, and signing in by a QR code."""
+"""Scenarios: a password in addition to the code, and signing in by a QR code."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Passwords:
 
 
 async def told(device: Device) -> list[int]:
-    """The `profileOptions` of the push that says that one's own account has changed."""
+    """The `profileOptions` in the push that reports a change of the user's own account."""
     frame = await device.next("push", lambda frame: frame.opcode == 159)
     return sorted(Profile.model_validate(frame.payload["profile"]).profile_options or [])
 
 
 @scenario
 async def second_factor(world: World) -> None:
-    """A password with a hint and an address is set, asked for, changed, removed."""
+    """A password with a hint and an address is set, requested at login, changed, and removed."""
     phone = await world.register("phone")
     laptop = await world.another(phone, "laptop")
     auth = phone.client

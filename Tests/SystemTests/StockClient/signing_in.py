@@ -65,11 +65,11 @@ async def login_by_code(world: World) -> None:
 
 @scenario
 async def wrong_code(world: World) -> None:
-    """A wrong code is refused, and too many of them burn the code."""
+    """A wrong code is refused, and too many wrong codes make the right code invalid."""
     alice = await world.register("alice")
 
     class Codes:
-        """Answers the code with its last digit changed."""
+        """Returns the code with its last digit changed."""
 
         async def get_code(self, phone: str) -> str:
             return wrong(await world.codes.get_code(phone))
@@ -108,13 +108,13 @@ def wrong(code: str) -> str:
 
 @scenario
 async def dead_token(world: World) -> None:
-    """A dead token is refused as the library expects, and it signs in again by code."""
+    """An invalid token is refused as the library expects, and the library signs in again by code."""
     nobody = world.device(world.phone(), "nobody", token="no-such-token", persist_session=False)
     await nobody.connect_refused()
     fact("a token that never was is refused with login.token and FAIL_LOGIN_TOKEN")
 
     class Hasty(AuthFlow):
-        """Sends LOGIN and PING in one breath, as the library does with a stored token."""
+        """Sends LOGIN and at once PING, as the library does with a stored token."""
 
         async def authenticate(self, app: Any) -> AuthResult:
             began = time.monotonic()
@@ -151,7 +151,7 @@ async def dead_token(world: World) -> None:
 
 @scenario
 async def logout(world: World) -> None:
-    """Logging out kills the token."""
+    """After a logout, the token is invalid."""
     phone = await world.register("phone")
     laptop = await world.another(phone, "laptop")
     check(await laptop.client.logout(), "logout was not accepted")

@@ -13,7 +13,7 @@ from harness import IS_LONG, World, fact, is_idle, scenario, select_item
 from terminal import Failure, Terminal, check
 
 SIZE = (100, 30)
-#: The width of the chat list on a screen of that size, in columns; a separator follows.
+#: The width of the chat list on a screen of `SIZE`, in columns; a separator follows.
 LIST = 28
 
 #: The mark at the end of a message's line until the server has stored the message; a time may follow.
@@ -107,7 +107,7 @@ class Stage:
         self.own.type(text)
 
     def on_newest(self, key: str) -> None:
-        """Presses a key on the newest message of the open chat, once it is stored: a waiting one cannot be answered."""
+        """Presses a key on the newest message of the open chat, after it is stored: only then can it be answered."""
         self.own.until("nothing that waits", lambda: is_idle(self.own) and not WAITS.search(pane(self.own)))
         self.own.press("Esc")
         self.own.until("a chosen message", lambda: not self.own.cursor)
@@ -801,7 +801,7 @@ def removed_from_a_group(world: World) -> None:
 
 @scenario
 def acts_are_complete(world: World) -> None:
-    """The program says what can be done."""
+    """Every command and key that the program lists has an act or an entry in `ELSEWHERE`."""
     alice = world.person("Alice")
     actions = {line.split("\t")[0] for line in alice.run("keys").splitlines()}
     terminal = alice.online(size=(100, 140))

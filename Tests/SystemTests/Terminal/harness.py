@@ -1,4 +1,4 @@
-"""What the scenarios stand on: a server, people with devices, and the screens in front of them."""
+"""What the scenarios use: a server, people with devices, and the screens of these devices."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class World:
         sender.write(receiver.phone, f"fence {self.fences}.")
 
     def pass_fence(self, terminal: Terminal) -> None:
-        """Waits until the fence has arrived, and so everything before it, and until no own task waits."""
+        """Waits until the fence and everything sent before it have arrived, and until no task waits."""
         terminal.shows(f"fence {self.fences}.")
         terminal.until("nothing under way", lambda: is_idle(terminal))
 
@@ -178,7 +178,7 @@ class World:
 
 
 def is_idle(terminal: Terminal) -> bool:
-    """Whether the client says that it is connected, and that nothing waits or is being fetched."""
+    """Whether the screen shows that nothing waits, is updated or is fetched."""
     status = terminal.lines[-1]
     return " waiting" not in status and "updating" not in status and "fetching" not in terminal.text
 
@@ -186,7 +186,8 @@ def is_idle(terminal: Terminal) -> bool:
 def select_item(terminal: Terminal, name: str) -> None:
     """Types a name into an open panel, and waits until the item with that name is selected.
 
-    The name in the line is not enough: a panel may open before its items are read, and then a key finds no item.
+    It is not enough to see the name in the line. A panel may open before its items are read. A key then selects
+    no item.
     """
     terminal.type(name)
     terminal.until(f"{name} selected", lambda: f"> {name}" in terminal.text and re.search(rf"│▌.*{re.escape(name)}", terminal.text))

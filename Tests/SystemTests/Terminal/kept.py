@@ -18,7 +18,7 @@ def go_to(terminal: Terminal, title: str) -> None:
 
 
 def is_typed(terminal: Terminal, text: str) -> None:
-    """The text stands in the line, with the cursor behind it."""
+    """Waits until the text is in the line and the cursor is directly after the text."""
     terminal.until(f"{text!r} in the line", lambda: stands_behind(terminal, f" {text}"))
 
 
@@ -47,7 +47,7 @@ class Writer:
             self.writes("x")
 
     def is_stored(self) -> None:
-        """The draft is on the server: the other device shows it."""
+        """Checks that the draft is on the server: the other device shows it."""
         tablet = self.alice.online("tablet")
         tablet.shows(f"draft: {self.text[:15]}")
         go_to(tablet, "Bob")
@@ -148,7 +148,7 @@ def in_editor(world: World, terminal: Terminal) -> str:
 
 @scenario
 def kept_over_paste(world: World) -> None:
-    """A paste is whole. Of one that is longer than a message every line is in the line or was sent, and none in part."""
+    """A paste stays complete. If it is longer than a message, every line is sent or in the input line, and none is split."""
     alice, bob = world.person("Alice"), world.person("Bob")
     alice.run("send", bob.phone, "hello Bob")
     terminal = alice.online()
@@ -173,7 +173,7 @@ def kept_over_paste(world: World) -> None:
 
         def missing() -> list[str]:
             words = found + "\n" + heard(bob, "Alice")
-            # The first 60 lines were sent before with the same words, so skip them.
+            # The test has sent 60 lines with the same words before, so skip these lines.
             return [line for line in lines[60:] if line not in words]
 
         # The status line reports a waiting message only a moment after the client stores it.

@@ -105,7 +105,7 @@ class Terminal:
         return f"{size}, cursor {self.cursor}{ended}\n{lines}"
 
     def until(self, what: str, holds: Callable[[], object]) -> None:
-        """Waits until `holds` does.
+        """Waits until `holds` returns true.
 
         Raises `Failure` with the screen when that takes too long, or when the program has ended before.
         """
@@ -134,12 +134,12 @@ class Terminal:
             try:
                 rest = rest[os.write(self.file, rest):]
             except BlockingIOError:
-                # The program must read first, and may have to write before it can.
+                # The program must first read its input. It may have to write output before it can read.
                 select.select([], [self.file], [], 0.01)
                 Terminal.listen(0, self)
 
     def press(self, *keys: str) -> None:
-        """Keys by name, as `Enter`, `Alt-g` or `Ctrl-u`; anything else is a letter."""
+        """Presses keys: a name such as `Enter`, `Alt-g` or `Ctrl-u`, or a single letter."""
         for key in keys:
             if key in KEYS:
                 self.type(KEYS[key])
@@ -186,7 +186,7 @@ class Terminal:
 
     @staticmethod
     def listen(seconds: float, waiting: Terminal) -> bool:
-        """Reads what comes into any terminal, once.
+        """Reads the pending output of all terminals, once.
 
         Returns whether the program of `waiting` still runs, or has written something.
         """

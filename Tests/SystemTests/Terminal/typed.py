@@ -1,4 +1,4 @@
-"""What is typed is seen: wherever letters are text, a visible cursor stands where the next one appears."""
+"""Typed text is visible: in every state that accepts text, a visible cursor is where the next letter appears."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def stands_behind(terminal: Terminal, text: str) -> bool:
     return row < terminal.screen.lines and terminal.screen.display[row][:column].endswith(text)
 
 
-#: A different letter each time, because the screen may still show the last one. No name on the screen ends with a
-#: capital, so a cursor right after a capital shows that the letter was typed.
+#: A different letter each time, because the screen may still show the previous letter. No name on the screen ends with
+#: a capital, so a cursor right after a capital shows that the letter was typed.
 LETTERS = itertools.cycle("BCDFGHJKLMNPQRSTVWXZ")
 
 

@@ -2,8 +2,8 @@ import TambourClient
 import TambourProtocol
 import Testing
 
-/// Two successive changes compose to one change or none. The tests cover every pair of kinds of
-/// changes.
+/// Two successive changes compose to one change or none. The tests cover every pair of change
+/// kinds.
 @Suite("Composition of changes")
 struct EntityChangeTests {
     private static let base = Entity(

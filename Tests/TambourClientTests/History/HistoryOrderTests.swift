@@ -59,8 +59,8 @@ struct HistoryOrderTests {
         return stored
     }
 
-    /// Returns facts about a chat whose messages are edited, deleted and cleared, each as it was
-    /// true at its time.
+    /// Returns facts about a chat in which messages are edited, deleted and cleared. Each fact was
+    /// true at some time.
     private static func facts(_ random: inout SeededGenerator) -> [Fact] {
         var server = ServerChat()
         var facts: [Fact] = []

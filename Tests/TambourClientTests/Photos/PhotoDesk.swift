@@ -151,7 +151,7 @@ final class PhotoDesk: ClientHost {
         for work in copies { keep(work) }
     }
 
-    /// Does one copy, even if it is no longer wanted.
+    /// Does one copy, even if the client no longer wants it.
     func keep(_ work: PhotoWork) {
         guard case .keep(let source, let path) = work.step else { return }
         do throws(PhotoError) {

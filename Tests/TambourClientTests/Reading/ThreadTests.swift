@@ -56,8 +56,8 @@ struct ThreadTests {
         return store
     }
 
-    /// Returns the entries as `text.depth`. `?` stands for a message that is not held, `x` for a
-    /// deleted one.
+    /// Returns the entries as `text.depth`. `?` stands for a message that is not held, and `x` for
+    /// a deleted message.
     private static func entries(
         _ store: LocalStore,
         of number: Int64,

@@ -57,7 +57,7 @@ struct ThreadTreeTests {
         let six = Self.shown(tree, atMost: 6)
         #expect(six.places == ["1.0", "2.1", "5.2", "4.1", "6.1", "7.2"])
         #expect(!six.isWhole)
-        // 5 and its parent 2 do not both fit, but 4 does.
+        // Messages 5 and 2, the parent of 5, do not both fit. Message 4 fits.
         let four = Self.shown(tree, atMost: 4)
         #expect(four.places == ["1.0", "4.1", "6.1", "7.2"])
         let kept = Self.shown(tree, atMost: 4, with: [1, 3])

@@ -7,7 +7,7 @@ import Testing
 /// Comments on posts of channels, read and written through the library.
 @Suite("Comments of a client")
 struct ClientCommentTests {
-    /// A channel of Bob's with Alice as a reader, and a post.
+    /// A channel with a post. Bob owns the channel, and Alice reads it.
     private struct Stage {
         let world: World
         let alice: WireClient
@@ -186,7 +186,7 @@ struct ClientCommentTests {
 
     @Test("changes between two openings are seen at the second one")
     func reopened() async throws {
-        // More than a page: the deleted comment is not on the newest page.
+        // The comments fill more than a page, and the deleted comment is not on the newest page.
         try await withStage(comments: 8) { stage in
             let (client, bob) = (stage.client, stage.bob)
             let all = (1...8).map { "c\($0)" }
@@ -366,7 +366,7 @@ struct ClientCommentTests {
         }
     }
 
-    /// A version of the client that does not know comments must not send them as messages.
+    /// A client version that does not know comments must not send comments as messages.
     @Test("tasks on comments have names of their own, and are read back")
     func tasks() throws {
         let tasks: [any MessageTask] = [

@@ -86,8 +86,8 @@ struct ListedChatTests {
 
             server.login.resync = [.chats]
             server.reconnect()
-            // The push names a previous message that the client does not hold, so it says nothing
-            // about earlier messages.
+            // The push names a previous message that the client does not hold, so the push proves
+            // nothing about earlier messages.
             push(mine(5), behind: ScriptedServer.message(4))
             #expect(try Self.shown(server) == ["message 1", "message 5"])
         }
@@ -140,7 +140,7 @@ struct ListedChatTests {
             )
             let before = try texts()
             #expect(before == ["message 2"])
-            // The connection ends before the answer that tells the join time.
+            // The connection ends before the answer that contains the join time.
             server.login.chats = [described(5, since: 3_000_000)]
             server.reconnect()
             let after = try texts()
@@ -249,7 +249,7 @@ struct ListedChatTests {
                 ChatInfoReply(chats: [ScriptedServer.described(last: second, before: first)])
             )
             #expect(try Self.unread(server) == 1)
-            // No message has arrived since, so the reply is complete.
+            // No message arrives during the next request, so its reply is complete.
             let next = MarkTask(
                 chat: Self.chat.rawValue,
                 message: second.id.rawValue,

@@ -193,7 +193,7 @@ struct LostChatTests {
             }
             #expect(drafts == ["half a sen"])
 
-            // The server has dropped the draft, which shows when the account joins again.
+            // The server has deleted the draft. The device shows this when the account joins again.
             (described.status, described.joinTime) = (.active, 2_000_000)
             server.login.chats = [described]
             server.reconnect()

@@ -13,7 +13,7 @@ struct PresenceTests {
             let (alice, bob, chat) = try world.aliceAndBob()
             let carol = try world.server.signUp("Carol")
             let client = try await world.onlineClient(of: alice)
-            // Bob is a stranger, and Carol is known before her dialog begins.
+            // The client does not know Bob, but it knows Carol before her dialog begins.
             try bob.send("hi", to: chat, cid: 1)
             let profile = try carol.call(ContactInfoRequest(contactIDs: [carol.userID]))
             let phone = try #require(profile.contacts.first?.phone)

@@ -349,8 +349,8 @@ struct ScheduledTests {
         }
     }
 
-    /// Answers requests for history with empty pages, up to the one for scheduled messages, which
-    /// gets `messages`.
+    /// Answers requests for history with empty pages until the request for scheduled messages,
+    /// which it answers with `messages`.
     private func answerList(_ server: ScriptedServer, _ messages: [Message]) throws {
         while let first = try server.asked(ChatHistoryRequest.self).first {
             let isList = first.itemType == .delayed

@@ -61,7 +61,7 @@
                 server = try Self.serve(authority, directory, requiresClients, port)
             }
 
-            /// The certificate of the authority.
+            /// Returns the trust in the certificate of the test's authority.
             func trust() throws -> ServerTrust {
                 .authorities(pem: try authority.pem())
             }
@@ -129,7 +129,7 @@
                 _ = try await client.registrationPolicy()
             }
             guard case .unreachable(let server, let failure)? = error else { return nil }
-            // Every text names the server, and says something after it.
+            // Every error text begins with the server and continues after it.
             #expect(failure.description(of: server).hasPrefix("\(server) "))
             await client.stop()
             return failure
@@ -163,7 +163,8 @@
                 try place.restartServer()
                 let data = place.server.dataDirectory
                 try await client.until("online again, with a new session") { client in
-                    // The keys of tickets are new.
+                    // The restarted server has new ticket keys, so it cannot resume the old
+                    // session.
                     let full = try Place.handshakes("full", data)
                     return client.state == .online && full == 1
                 }
@@ -415,7 +416,7 @@
     }
 
     extension TestAuthority {
-        /// Makes a pair that is valid from the year 2090 on.
+        /// Makes a certificate and its key. The certificate is valid only from the year 2090 on.
         fileprivate func issueForLater(_ file: String, _ name: String) throws {
             try run(
                 """

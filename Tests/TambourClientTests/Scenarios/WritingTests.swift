@@ -4,7 +4,7 @@ import Testing
 
 @testable import TambourClient
 
-/// Messages from the first letter to the last change.
+/// Messages from the draft to the last edit.
 @Suite("What a client writes")
 struct WritingTests {
     @Test("an edit keeps formatting and names outside of what it changes")
@@ -149,7 +149,7 @@ struct WritingTests {
             try save("he")
             #expect(server.isAsked(.draftSave))
             server.loseConnection()
-            // This draft replaces the one whose answer was lost.
+            // This draft replaces the draft whose answer was lost.
             try save("hey")
             _ = try server.wish { core, tx in
                 try core.discardDraft(Client.Draft(text: "hey"), in: chat, tx)

@@ -5,9 +5,9 @@ import Testing
 
 @testable import TambourClient
 
-/// A device receives the reply to its own change after a push of a change that another device of
-/// the account made at the same time. No pushed change is lost, and the device ends with the
-/// server's state.
+/// Two devices of an account make changes at the same time. One device receives the push of the
+/// other device's change before the reply to its own change. No pushed change is lost, and the
+/// first device ends with the server's state.
 @Suite("An answer yields to what was pushed before it")
 struct YieldingTests {
     private static let chat = ChatID.dialog(ScriptedServer.me, ScriptedServer.partner)

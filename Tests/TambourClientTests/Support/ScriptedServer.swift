@@ -6,8 +6,8 @@ import TambourTesting
 
 @testable import TambourClient
 
-/// A client's core, and a server that sends only the test's packets. By itself it answers only
-/// handshakes and logins; its reply to a login is `login`.
+/// A client's core, and a simulated server. The server itself answers only handshakes and logins;
+/// the test sends all other packets. The reply to a login is `login`.
 final class ScriptedServer: ClientHost {
     struct Asked {
         let opcode: Opcode

@@ -32,7 +32,7 @@ final class World {
         return (alice, bob, alice.dialog(with: bob))
     }
 
-    /// Returns a client as `client(of:)` does, connected and up to date.
+    /// Returns a client as `client(of:)` does, but connected and up to date.
     func onlineClient(
         of other: WireClient,
         device: String = "tambour",

@@ -1,10 +1,11 @@
 import TambourClient
 
-/// One event in a play. Any number names some task, so a play stays valid when moves are removed.
+/// One event in a play. Every number selects some task, so a play stays valid when moves are
+/// removed.
 struct TaskMove {
     /// The process that acts, 0 or 1.
     var owner: Int
-    /// Whether its transaction reaches the disk.
+    /// Whether the transaction of this move reaches the disk.
     var commits: Bool
     var step: Step
 
@@ -40,9 +41,9 @@ struct TaskMove {
 
     struct Draft {
         var kind: Int
-        /// 0 for no lane.
+        /// The number of the lane; 0 for no lane.
         var lane: Int
-        /// 0 for no key.
+        /// The number of the coalescing key; 0 for no key.
         var coalescing: Int
         var requires: TaskConditions
         var deadlineInMs: Int64?

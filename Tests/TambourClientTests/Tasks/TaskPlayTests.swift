@@ -3,10 +3,10 @@ import TambourClient
 import Testing
 
 /// Random tasks, lanes, outcomes, crashes and clocks. After each transaction the rows must obey the
-/// rules T1 to T12, and must rebuild to an equal scheduler. At the end of each play all tasks end,
-/// and no rows remain.
+/// rules T1 to T12. A scheduler rebuilt from the rows must equal the present one. At the end of
+/// each play all tasks end, and no rows remain.
 ///
-/// `TAMBOUR_SEED=17` plays only number 17; `TAMBOUR_SOAK=1` plays ten times as many.
+/// `TAMBOUR_SEED=17` plays only play 17; `TAMBOUR_SOAK=1` plays ten times as many plays.
 @Suite("Whatever happens to two processes and their tasks, the rules hold")
 struct TaskPlayTests {
     private static let environment = ProcessInfo.processInfo.environment

@@ -43,7 +43,7 @@ final class TaskWorld {
     private var rows: [TaskRecord] = []
     private var edges: [TaskDependency] = []
     private var version = 0
-    /// The scheduler that the rows of this version rebuild to.
+    /// The scheduler that results from the rows of this version.
     private var stored = TaskScheduler()
     private var processes = [Process(name: "A0"), Process(name: "B0")]
     private var nowMs: Int64 = 1_700_000_000_000
@@ -757,8 +757,8 @@ final class TaskWorld {
                 waits.append((member.id, other.id))
             }
         }
-        // Remove members that wait for no other member until none is left or the rest forms a
-        // cycle.
+        // Remove members that wait for no other member. Repeat this until no member is left or the
+        // rest forms a cycle.
         var count = members.count + 1
         while members.count < count {
             count = members.count

@@ -1,7 +1,7 @@
 import TambourProtocol
 import Testing
 
-/// Values are equal if their bytes are, know their encoded size, and patch fields.
+/// Values are equal if their bytes are equal. Values know their encoded size, and can patch fields.
 @Suite("Field values")
 struct FieldValueTests {
     @Test("are equal when their bytes are")

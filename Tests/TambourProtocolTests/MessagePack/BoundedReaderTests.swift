@@ -117,7 +117,7 @@ struct BoundedReaderTests {
     @Test("a container with one entry more than its bound is refused by its header")
     func tooManyItems() throws {
         #expect(try ids(tree(4, different: 4, named: false), maxItems: 4).count == 4)
-        // The reader does not look at the entries, which are neither ids nor integers.
+        // The reader refuses the count before it reads the entries, which are invalid.
         #expect(
             complaint { () throws(PayloadError) in try ids(hex("82 c0c0 c0c0"), maxItems: 1) }
                 == "2 items, limit 1"
@@ -150,7 +150,8 @@ struct BoundedReaderTests {
         #expect(
             complaint { () throws(PayloadError) in try any(hex(value.bytes)) } == value.reason
         )
-        // An older store may contain such a value; it must not hide the rest of its container.
+        // An older store may contain a value like this. The rest of the value's container must stay
+        // readable.
         if value.isMessagePack {
             let element = encode(
                 Element(type: "STRONG", attributes: AnyValue(unchecked: Bytes(hex(value.bytes))))

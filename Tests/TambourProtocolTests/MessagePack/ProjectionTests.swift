@@ -2,7 +2,7 @@ import TambourProtocol
 import Testing
 
 /// The payloads that clients with different capabilities get. The tests use the types of
-/// `Tests/SampleSpecification`, because the real specification gates only one field.
+/// `Tests/SampleSpecification`, because the real specification gates only a few fields.
 @Suite("What a client can read")
 struct ProjectionTests {
     /// The combinations of capabilities to test.

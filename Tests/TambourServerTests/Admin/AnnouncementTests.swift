@@ -53,13 +53,13 @@ struct AnnouncementTests {
                 #expect(try person.chat(channel)?.title == "Announcements")
             }
             #expect(try people[3].chat(channel)?.newMessages == 1)
-            // The owner wrote it, so it is not new to the owner.
+            // The owner wrote the announcement, so it is not new to the owner.
             #expect(try people[0].chat(channel)?.newMessages ?? 0 == 0)
             let news = try people[4].news().map(\.opcode)
             #expect(news.filter { $0 == .notifMessage }.count == 1, "\(news)")
             #expect(news.first == .notifChat)
 
-            // Someone who left is added again, and a new account is a member from the start.
+            // The next announcement adds a user who left. A new account is a member from the start.
             try people[2].call(ChatLeaveRequest(chatID: channel))
             let late = try server.signUp("Late")
             #expect(try late.texts(channel).last == text)
@@ -258,7 +258,7 @@ struct DefaultChatTests {
             let alice = try server.signUp("Alice")
             let group = try alice.createGroup("Lobby", with: [], cid: 1)
             _ = try server.admin(.addDefaultChat("\(group)"))
-            // A transaction that fails after the registration leaves neither account nor member.
+            // A transaction that fails after the registration leaves no account and no member.
             #expect(throws: (any Error).self) {
                 try server.run { tx in
                     let id = try tx.createAccount(

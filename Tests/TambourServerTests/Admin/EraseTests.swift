@@ -59,7 +59,7 @@ private struct Traces {
 
 @Suite("Erasing somebody at once")
 struct EraseTests {
-    /// Returns a user who has left data in every table that can hold some.
+    /// Returns a user who has left data in every table that can contain data of a user.
     private func live(_ server: TestServer, beside bob: WireClient) throws -> Traces {
         let zoe = try server.signUp("Zwetlanova", device: "zwetlanas-phone")
         let laptop = try server.signIn(phoneOf: zoe, device: "zwetlanas-laptop")
@@ -92,7 +92,7 @@ struct EraseTests {
         try zoe.call(
             MsgReactionRequest(chatID: dialog, messageID: his, reaction: NewReaction(id: "🦩"))
         )
-        // Bob forwards a message of hers to a group, so the forward names her.
+        // Bob forwards one of the user's messages to a group, so the forward names the user.
         let greeting = try zoe.send("hallo", to: dialog, cid: 10).message.id
         let forward = NewLink(type: .forward, messageID: greeting, chatID: dialog)
         try bob.call(MsgSendRequest(chatID: group, message: NewMessage(cid: 10, link: forward)))
@@ -154,7 +154,7 @@ struct EraseTests {
             )
         )
         try zoe.delete([his], in: dialog, forMe: true)
-        // Comment on a post of another user, and on one of her own.
+        // Comment on a post of another user, and on a post of her own.
         let channel = try bob.channel("News", with: [zoe], cid: 25)
         let post = try bob.send("news", to: channel, cid: 26).message.id
         try zoe.comment("Distelfalter", on: post, in: channel, cid: 27)
@@ -174,7 +174,7 @@ struct EraseTests {
         // She is about to move to another phone.
         let next = server.freshPhone()
         try zoe.call(PhoneBindRequestRequest(phone: PhoneNumber.format(next)))
-        // She came by an invitation, and has made one.
+        // She registered with an invitation, and has made another invitation.
         let zoeID = zoe.userID
         try server.run { tx in
             let expires = tx.ct + 86_400_000

@@ -8,7 +8,8 @@ import Testing
 struct PasswordLineTests {
     private func user(_ id: Int64) -> WorkSubject { .user(UserID(id)) }
 
-    /// Runs all waiting jobs, and finishes each before it takes the next.
+    /// Takes all waiting jobs, and finishes each job before it takes the next one. Returns the jobs
+    /// in this order.
     private func drain(_ line: inout PasswordLine<Int>) -> [Int] {
         var jobs: [Int] = []
         while let (subject, job) = line.next() {

@@ -7,8 +7,8 @@ import Testing
 /// Checks the rate limit of every request: each test floods the server with one kind of request.
 @Suite("A flood of one kind of request")
 struct FloodTests {
-    /// The burst of each bucket. A smaller one would refuse a sign-up, which costs its address
-    /// three units of `auth`.
+    /// The burst of each bucket. With a smaller burst, the server would refuse a sign-up, which
+    /// costs its address three units of `auth`.
     private static let burst = 3
 
     /// For a request that ends the caller's login, another request that drains the same bucket.
@@ -78,7 +78,7 @@ struct FloodTests {
         }
     }
 
-    /// Only the connection's bucket pays for SESSION_INIT.
+    /// Leaves out SESSION_INIT, because only the connection's bucket pays for it.
     @Test(
         "of strangers is refused at their address",
         arguments: beforeLogin.filter { $0 != .sessionInit }
@@ -143,7 +143,8 @@ struct FloodTests {
         return try #require(ExampleRequests.payloads[opcode], "no example of \(opcode)")
     }
 
-    /// Returns how long a request has to wait; nil unless it was refused for its rate.
+    /// Sends a request. If the server refuses it for its rate, returns how long the client must
+    /// wait; otherwise nil.
     private func waitOfRefusal(
         _ client: WireClient,
         _ opcode: Opcode,

@@ -44,7 +44,8 @@ struct HonestClientTests {
 
     private let chat = ChatID(7)
     private let limits = Limits.standard
-    /// The bytes that a message with a few lines of text, formatting and a picture takes in a page.
+    /// The size of a message in a page, in bytes. The message has a few lines of text, formatting
+    /// and a picture.
     private static let messageBytes = 500
     private func users(_ count: Int) -> [UserID] { (1...Int64(count)).map { UserID($0) } }
 
@@ -62,7 +63,8 @@ struct HonestClientTests {
                 account.ask(.ping(PingRequest(interactive: true)))
                 account.ask(.log(LogRequest(events: (0..<20).map { _ in LogEvent() })))
                 account.ask(.config(ConfigRequest(pushToken: "token")))
-                // The chats have the most members for which a chat list still shows read marks.
+                // Each chat has the maximum number of members for which a chat list still shows
+                // read marks.
                 account.ask(.chatsList(ChatsListRequest(count: 100)), reading: 4_500)
                 account.ask(.foldersGet(FoldersGetRequest()), reading: 31)
                 let people = users(50)

@@ -3,10 +3,10 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Checks that each request of maximum size costs at most what the specification declares, in a
-/// store built for it.
+/// Checks that each request of maximum size costs at most what the specification declares. The
+/// store is built to make the requests expensive.
 ///
-/// The declared costs hold in a store of any size: `TAMBOUR_SOAK=1` checks them in one that is
+/// The declared costs hold in a store of any size: `TAMBOUR_SOAK=1` checks them in a store that is
 /// thirty times as large.
 @Suite("What requests cost at their largest")
 struct WorstCaseTests {

@@ -50,7 +50,7 @@ struct JourneyTests {
             contentsOf: Self.root.appendingPathComponent("docs/journey.md"),
             encoding: .utf8
         )
-        // A file, followed only by spaces and its functions.
+        // The path of a file, followed only by spaces and the names of functions in the file.
         for match in page.matches(of: /`(\w+\/[\w\/+]+\.swift)`((?: +`\w+`)+)/) {
             let file = Self.root.appendingPathComponent("Sources/\(match.1)")
             let code = try String(contentsOf: file, encoding: .utf8)

@@ -170,7 +170,7 @@ struct EntityPurgeTests {
             }
         }
 
-        /// Returns the number of stored replies to operations from this number on.
+        /// Returns the number of stored replies to operations whose id is `operation` or higher.
         func replies(from operation: Int64 = 0) throws -> Int64 {
             let statement = try reading.sql.prepare(
                 "SELECT count(*) FROM object_reply WHERE op_id >= $1"

@@ -281,7 +281,8 @@ struct EntityRulesTests {
             #expect(result.entity == stored.copy)
             #expect(result.loser == nil)
         }
-        // If the update is older than the competing one, only its uncontested fields apply.
+        // If the update is older than the competing update, only the uncontested fields of the
+        // older update apply.
         let older = operation(.update, modified: 600, ["a": .int(9), "b": .int(8)])
         let (stored, result) = try applied(rules.decide(older, in: situation(second)))
         #expect(stored.entity.fields == ["a": .int(3), "b": .int(8)])

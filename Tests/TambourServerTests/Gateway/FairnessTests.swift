@@ -167,7 +167,7 @@ struct FairnessTests {
             stranger.look()
             #expect(!stranger.isClosed)
             #expect(logs(handledBy: server) == 200)
-            // A frame that never ends closes the connection.
+            // The server closes the connection if a frame stays incomplete.
             try stranger.send(raw: [10, 0])
             server.settle()
             server.scheduler.advance(by: .milliseconds(100))

@@ -151,8 +151,8 @@ struct LargePageTests {
             let numbers = try (0..<20).map { _ in try stage.alice.send(stage.request) }
             server.settle()
             server.settle()
-            // Readers begin only the pages that the kernel accepts, those in the backlog, and one
-            // in flight.
+            // Readers begin only the pages that the kernel accepts, the pages in the backlog, and
+            // one page in flight.
             #expect(stage.begun - begunBefore <= 4)
             #expect(!stage.alice.isClosed)
             // Later requests stay unread, and the unread bytes do not count as an unfinished frame.

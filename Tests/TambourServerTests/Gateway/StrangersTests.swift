@@ -92,7 +92,8 @@ struct StrangersTests {
             let members = try (0..<20).map { _ in try server.logIn() }
             #expect(closed(phones + members, on: server) == [])
             server.scheduler.advance(by: .seconds(3))
-            // Each new connection closes two strangers until the number of strangers is in bounds.
+            // Each new connection closes two strangers until the number of strangers is within the
+            // limit.
             let late = try (0..<20).map { _ in try server.connect(saysHello: false) }
             #expect(closed(phones, on: server) == Array(0..<20))
             #expect(closed(members, on: server) == [])

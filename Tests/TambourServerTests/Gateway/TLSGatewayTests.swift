@@ -123,7 +123,7 @@
                 for _ in 0..<2 { _ = try world.connect().call(PingRequest()) }
                 #expect(throws: WireClient.Failure.self) { try world.connect() }
                 #expect(world.server.server.metrics.failedHandshakeCounts == ["rate": 1])
-                // Neither another address nor a listener without TLS is affected.
+                // Other addresses and listeners without TLS are not affected.
                 let layer = try world.client.makeLayer(host: "127.0.0.1") { _ in }
                 _ = try world.server.connect(source: "127.0.0.2", layer: layer, listener: 1)
                 _ = try world.server.connect()

@@ -36,7 +36,8 @@ struct ThrottledLinesTests {
                 let settings = NameMap(
                     (0..<100).map { (Text("\($0)\(String(repeating: "n", count: 240))"), value) }
                 )
-                // The settings of each chat fit into a packet, but those of all chats do not.
+                // The settings of one chat fit into a packet, but the settings of all chats
+                // together do not.
                 let chats = IDMap(([ChatID(0)] + groups).map { ($0, settings) })
                 let number = try phone.send(ConfigRequest(settings: SettingsChange(chats: chats)))
                 server.settle()

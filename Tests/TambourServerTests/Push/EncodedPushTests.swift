@@ -11,7 +11,7 @@ struct EncodedPushTests {
     private static let second = Capabilities(rawValue: 1 << 62)
     private static let third = Capabilities(rawValue: 1 << 63)
 
-    /// A push whose payload is the capabilities that it was encoded for.
+    /// A push whose payload contains the capabilities for which it was encoded.
     private final class Sample: WirePush {
         let opcode = Opcode.notifTyping
         let needs: Capabilities

@@ -75,7 +75,7 @@ struct PresenceRegistryTests {
         let desk = try PresenceDesk()
         desk.registry.watch([user], by: UserID(2))
         desk.come()
-        // Each absence is shorter than the delay, although together they exceed it.
+        // Each absence is shorter than the delay, although all absences together exceed it.
         for _ in 0..<30 {
             desk.wait(50)
             desk.go()
@@ -172,7 +172,7 @@ struct PresenceRegistryTests {
         desk.registry.watch([user], by: UserID(11))
         desk.registry.unwatch([user], by: UserID(15))
         #expect(told() == [11, 13, 14])
-        // User 11 still watches by the first session.
+        // User 11 still watches in the first session.
         desk.registry.unwatch([user], by: UserID(11))
         #expect(told() == [11, 13, 14])
         desk.registry.unwatch([user], by: UserID(11))

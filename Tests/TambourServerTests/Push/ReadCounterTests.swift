@@ -7,8 +7,8 @@ import Testing
 struct ReadCounterTests {
     @Test("are those that the chat has, whatever happened before", arguments: 1...6)
     func sequence(seed: UInt64) throws {
-        // With the small limits, the server looks up one unread count per batch. It omits the
-        // counts of other receivers whose count is not in memory.
+        // With the small limits, the server looks up one unread count per batch. For other
+        // receivers, it omits a count that is not in memory.
         let limits = seed % 2 == 0 ? [:] : ["maxUnreadCounts": 1, "fanOutMembers": 3]
         try withServer(limits: limits) { server in
             var random = SeededGenerator(seed: seed)

@@ -7,7 +7,7 @@ import Testing
 /// Plays every cell of the role table over a socket, and compares the answer with the table.
 @Suite("The table of roles")
 struct RoleTableTests {
-    /// A member of a chat of some kind who tries an action under some options.
+    /// One attempt: a member with a role tries an action in a kind of chat with some options.
     private struct Cell: CustomStringConvertible {
         let action: RoleTable.Action
         let kind: RoleTable.Kind

@@ -163,7 +163,7 @@ struct AccountEndTests {
             #expect(events.first?.message.sender == alice.userID)
             #expect(try bob.texts(dialog) == ["yours"])
 
-            // Users who were away learn of it at login.
+            // At login, users who were away learn that the account is deleted.
             let (away, login) = try server.reconnect(bob, since: mark)
             #expect(Set(login.chats.map(\.id)) == [dialog, group, left])
             let contact = try #require(login.contacts.first { $0.id == alice.userID })
@@ -240,7 +240,7 @@ struct AccountEndTests {
             for client in [alice, bob] { try client.call(PingRequest(interactive: false)) }
             server.live(days: 29, by: clock)
             let again = try server.reconnect(alice).client
-            // The next commit stores when she was last seen.
+            // The next commit stores the time at which Alice was last seen.
             try again.send("x", to: ChatID(0), cid: 1)
             server.live(days: 1, by: clock)
             clock.advance(ms: 1000)
@@ -335,7 +335,8 @@ struct AccountEndTests {
             try alice.call(ProfileDeleteRequest(delete: true))
             clock.advance(ms: week + 1000)
             _ = try bob.takePushes()
-            // The first step removes the profile, the second removes two of the three reactions.
+            // The first step removes the profile. The second step removes two of the three
+            // reactions.
             try server.step(2)
             let first = try bob.takePushes().filter { $0.opcode == .notifMsgReactionsChanged }
             #expect(first.count == 2)
@@ -439,7 +440,7 @@ struct AccountEndTests {
             #expect(before == (9, 10, 10))
             var steps = 0
             while before != (0, 0, 0) {
-                // Messages sent in between do not disturb the steps.
+                // Bob's messages between two steps do not disturb the erasure.
                 try bob.send("meanwhile", to: group, cid: Int64(100 + steps))
                 try server.step(1)
                 let after = try left()
@@ -464,7 +465,7 @@ struct AccountEndTests {
 private let day: Int64 = 86_400_000
 
 extension TestServer {
-    /// Lets days go by while the server runs.
+    /// Advances the clock day by day while the server runs. Runs the housekeeping each day.
     fileprivate func live(days: Int, by clock: ManualClock) {
         keepHouse()
         for _ in 0..<days {

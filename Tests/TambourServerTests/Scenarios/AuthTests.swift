@@ -24,7 +24,7 @@ extension WireClient {
     }
 }
 
-/// Returns another code of the same length.
+/// Returns a wrong code: the right code with another first digit.
 private func wrong(_ code: String) -> String {
     code.first == "0" ? "1" + code.dropFirst() : "0" + code.dropFirst()
 }
@@ -101,19 +101,20 @@ struct AuthRequestTests {
                 try server.enterCode(phone: phone, on: home).tokenAttrs.register?.token
             )
             let made = try home.call(AuthConfirmRequest(firstName: "A", token: token))
-            // One stranger uses up the share of an address; another address still gets a code.
+            // A stranger uses up all codes that one address may request. Another address still gets
+            // one.
             let stranger = try client(2)
             for left in [1, 0] { #expect(try stranger.ask(phone).requestCountLeft == left) }
             #expect(try stranger.code(of: request) == .authBlocked)
             #expect(try client(3).ask(phone).requestCountLeft == 1)
-            // Now the phone has no requests left, except from addresses that its owner has logged
-            // in from.
+            // The phone has no requests left now. Only addresses from which its owner has logged in
+            // may still request a code.
             #expect(try client(4).code(of: request) == .authBlocked)
             #expect(try client(3).code(of: request) == .authBlocked)
             #expect(try client(9).ask(phone).requestCountLeft == 0)
             #expect(try client(9).code(of: request) == .authBlocked)
             _ = try client(4).ask(server.freshPhone())
-            // The owner's session moves to another address together with the device.
+            // The owner takes the device to another address and logs in there.
             let travelling = try client(7)
             travelling.token = made.token
             _ = try server.login(travelling)

@@ -10,7 +10,7 @@ private final class Fallout {
     let blocker: WireClient
     let blocked: WireClient
     let chat: ChatID
-    /// A message of each user, by sender.
+    /// One message of each user, keyed by its sender.
     private var messages: [UserID: MessageID] = [:]
     private var pollID: Int64 = 0
     private var poll = MessageID(0)
@@ -38,7 +38,7 @@ private final class Fallout {
         try blocker.call(ContactUpdateRequest(contactID: blocked.userID, action: .block))
     }
 
-    /// The requests of a user who wants to reach the other user.
+    /// A function that returns the requests with which a user tries to reach the other user.
     typealias Attempt = @Sendable (Fallout, WireClient) throws -> [any WireRequest]
 
     static let attempts: [Opcode: Attempt] = [
@@ -149,7 +149,7 @@ private final class Fallout {
         for request in requests { _ = try client.reply(to: client.send(request)) }
     }
 
-    /// Returns a login mark after which nothing has changed.
+    /// Logs in until nothing is new, and returns the mark of the last login.
     func mark(of client: WireClient) throws -> Int64 {
         var login = try server.login(client)
         while !login.chats.isEmpty || !login.contacts.isEmpty {
@@ -185,7 +185,8 @@ struct BlockedDialogTests {
         [true, false]
     )
     func silent(opcode: Opcode, byBlocked: Bool) throws {
-        // A user is not hidden from users that they have blocked.
+        // A user who blocks another user still shows that user their profile. So skip these
+        // requests.
         if !byBlocked, [.profile, .phoneBindConfirm].contains(opcode) { return }
         try withServer { server in
             let dialog = try Fallout(server)
@@ -221,8 +222,8 @@ struct BlockedDialogTests {
                 by: dialog.blocked
             )
             _ = try dialog.blocked.takePushes()
-            // When Carol gets the push that the blocker went offline, all other recipients have it,
-            // too.
+            // The server has sent all other pushes of this change when Carol gets her push that the
+            // blocker is offline.
             try dialog.blocker.call(PingRequest(interactive: false))
             while true {
                 let told = try carol.next(.notifPresence, as: NotifPresence.self)

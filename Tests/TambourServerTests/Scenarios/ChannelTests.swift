@@ -4,8 +4,8 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// Runs `body` with Alice's channel, its reader Bob, and Carol, who is no reader; no pushes are
-/// pending.
+/// Runs `body` with Alice's channel, Bob, who reads the channel, and Carol, who does not. No pushes
+/// are pending.
 private func withChannel(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, WireClient, WireClient, WireClient, ChatID) throws -> Void
@@ -105,7 +105,8 @@ struct ChannelTests {
             #expect(try bob.code(of: post) == .notAllowed)
             #expect(try bob.history(channel).messages?.compactMap(\.sender) == [])
             #expect(try bob.chat(channel)?.newMessages == 3)
-            // Typing announces a post, so the server ignores it from readers.
+            // Typing shows that the user writes a post. Readers cannot post, so the server ignores
+            // it.
             try bob.call(MsgTypingRequest(chatID: channel))
             try alice.expectSilence()
         }
@@ -253,7 +254,7 @@ struct ChannelTests {
             try bob.call(
                 ChatMarkRequest(type: .readMessage, chatID: channel, messageID: second)
             )
-            // Only the server and the reader know what the reader has read.
+            // The server tells nobody else what the reader has read.
             try alice.expectSilence()
             #expect(try alice.chat(channel)?.participants.pairs.map(\.0) == [alice.userID])
             #expect(try bob.chat(channel)?.newMessages == 0)

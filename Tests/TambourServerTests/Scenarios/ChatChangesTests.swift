@@ -35,8 +35,8 @@ private struct Keeper {
         try client.call(ChatHistoryRequest(chatID: chat, backward: 200)).messages ?? []
     }
 
-    /// Requests changes until none are left, or until a page makes no progress because all its
-    /// changes belong to the current millisecond.
+    /// Requests changes until none are left. Also stops at a page that makes no progress, because
+    /// all its changes belong to the current millisecond.
     mutating func update(count: Int64) throws {
         var (since, last) = (mark, MessageID?.none)
         while true {
@@ -57,8 +57,8 @@ private struct Keeper {
         for (id, message) in held where message.answered?.id == changed.id {
             held[id]?.answered?.text = changed.text
         }
-        // Ignore a change of a message that the client does not hold: a later page of the history
-        // contains its current version.
+        // Ignore a change of a message that the client does not hold. A later page of the history
+        // contains the current version of that message.
         if held[changed.id] != nil { held[changed.id] = changed }
     }
 
@@ -75,7 +75,7 @@ private struct Keeper {
 
 @Suite("CHAT_CHANGES (1030)")
 struct ChatChangesTests {
-    /// `TAMBOUR_SEED=17` plays only number 17.
+    /// The seeds of the runs. `TAMBOUR_SEED=17` plays only seed 17.
     private static let seeds: [UInt64] =
         ProcessInfo.processInfo.environment["TAMBOUR_SEED"].flatMap(UInt64.init).map { [$0] }
         ?? [1, 2, 3, 4]
@@ -139,8 +139,8 @@ struct ChatChangesTests {
         #expect(held.map(\.id) == fresh.map(\.id))
         for (held, fresh) in zip(held, fresh) {
             var (held, fresh) = (held, fresh)
-            // A reply still shows the answered message after the reader has deleted that message
-            // for themselves.
+            // The reader may have deleted the answered message for themselves. The held reply may
+            // still show it, so compare only answered messages that the client holds.
             if let answered = fresh.answered, keeper.held[answered.id] != nil {
                 #expect(held.answered?.text == answered.text)
             }

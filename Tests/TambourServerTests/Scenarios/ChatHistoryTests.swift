@@ -63,7 +63,7 @@ struct ChatHistoryTests {
     @Test("a little ahead, tomorrow, -1 and nothing mean the newest")
     func newest() throws {
         try withPair { _, alice, bob, dialog in
-            // A burst makes the times of its last messages run ahead of the clock.
+            // The server gives the last messages of a burst times that are ahead of the clock.
             let sent = try fill(50, alice, dialog)
             for from in [nil, wallNow + 1_000, wallNow + 86_400_000, -1, .min, .max] {
                 let page = try #require(try bob.history(dialog, from: from, backward: 5).messages)

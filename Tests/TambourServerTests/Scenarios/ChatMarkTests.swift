@@ -4,7 +4,7 @@ import Testing
 
 @Suite("CHAT_MARK (50)")
 struct ChatMarkTests {
-    /// A mark in the year 2033, such as one known client sends.
+    /// A read mark in the year 2033. One known client sends such marks.
     private let farFuture: Int64 = 2_000_000_000_000
 
     private func messages(_ count: Int64, _ from: WireClient, _ dialog: ChatID) throws

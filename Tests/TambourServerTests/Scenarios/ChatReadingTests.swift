@@ -24,7 +24,8 @@ struct ChatInfoTests {
     @Test("the same dialog id is another chat for another caller")
     func xorIDs() throws {
         try withServer { server in
-            // 1 xor 2 == 3 xor 0, and so on: the ids are small numbers, so dialog ids collide.
+            // A dialog's id is the xor of its users' ids. The user ids are small here, so dialog
+            // ids may collide: 1 xor 2 == 3 xor 0.
             let users = try (1...4).map { try server.signUp("User \($0)") }
             try users[0].send("1-2", to: users[0].dialog(with: users[1]), cid: 1)
             for third in users[2...] {
@@ -89,7 +90,7 @@ struct ChatsListTests {
             clock.advance(ms: 1_000)
             let page = try alice.call(ChatsListRequest(count: 2))
             #expect(page.chats.count == 5)
-            // The marker of the last page may point to an empty page.
+            // The marker of the last page with chats may point to an empty page.
             if page.marker != 0 {
                 let next = try alice.call(ChatsListRequest(marker: page.marker, count: 2))
                 #expect(next.chats.isEmpty)

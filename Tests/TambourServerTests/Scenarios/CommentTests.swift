@@ -132,7 +132,7 @@ struct CommentTests {
         try withServer { server in
             let owner = try server.signUp("Owner")
             let channel = try owner.channel("News", with: [], cid: 1)
-            // A burst makes the times of posts run ahead of the clock.
+            // The server gives the last posts of a burst times that are ahead of the clock.
             var posts: [MessageID] = []
             for number in 0..<50 {
                 posts.append(try owner.send("news", to: channel, cid: Int64(2 + number)).message.id)

@@ -47,8 +47,8 @@ struct ConnectionLimitsTests {
                 payload: [0x80],
                 into: &ping
             )
-            // Each write ends one frame and begins the next. The writes go on for three times the
-            // deadline of a frame.
+            // Each write contains the end of one frame and the start of the next. The client writes
+            // for three times the deadline of a frame.
             try client.send(raw: Array(ping[..<4]))
             let clock = ContinuousClock()
             let end = clock.now + .milliseconds(1_000)
@@ -81,7 +81,7 @@ struct ConnectionLimitsTests {
                 numbers.append(try alice.send(MsgSendRequest(chatID: dialog, message: message)))
                 numbers.append(try alice.send(ChatHistoryRequest(chatID: dialog, backward: 1)))
             }
-            // The beginning of a packet that never ends.
+            // Send the first bytes of a packet and nothing more.
             try alice.send(raw: [10, 0])
             alice.finishSending()
             for number in numbers { #expect(try alice.reply(to: number).header.command == 1) }
@@ -136,7 +136,7 @@ struct ConnectionLimitsTests {
     func slowReader() throws {
         let limits = ["maxOutboundBytes": 65_536, "maxOutboundPushBytes": 32_768]
         try withPair(limits: limits) { server, alice, bob, dialog in
-            // Bob reads nothing. First the kernel's buffers must fill, with texts that do not
+            // Bob reads nothing. The kernel's buffers must fill first, so send texts that do not
             // compress.
             let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
             var sent: Int64 = 0
@@ -184,7 +184,8 @@ struct ConnectionLimitsTests {
             let settings = NameMap(
                 (0..<100).map { (Text("\($0)\(String(repeating: "n", count: 240))"), value) }
             )
-            // The settings of each chat fit into a packet, but those of all chats do not.
+            // The settings of one chat fit into a packet, but the settings of all three chats do
+            // not.
             let group = try alice.createGroup("Group", with: [bob], cid: 1)
             let chats = IDMap([(ChatID(0), settings), (dialog, settings), (group, settings)])
             let change = ConfigRequest(settings: SettingsChange(chats: chats))

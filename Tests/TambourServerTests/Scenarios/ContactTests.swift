@@ -188,8 +188,8 @@ struct PresenceTests {
             clock.advance(ms: 29 * 86_400_000)
             #expect(try server.reconnect(alice).login.presence[bob.userID] != nil)
             clock.advance(ms: 2 * 86_400_000)
-            // Only a commit moves the server's clock, so Carol sends a message. A connected user
-            // follows old dialogs until the connection ends, so Alice reconnects.
+            // The server's clock advances only with a commit, so Carol sends a message. Alice
+            // reconnects, because a connected user follows old dialogs until the connection ends.
             let carol = try server.signUp("Carol")
             try carol.send("hi", to: carol.dialog(with: bob), cid: 1)
             alice.close()

@@ -55,7 +55,8 @@ extension WireClient {
     }
 }
 
-/// Runs `body` with Alice on a phone and a tablet, Bob, and their dialog; no pushes are pending.
+/// Runs `body` with Alice on a phone and a tablet, with Bob, and with their dialog. No pushes are
+/// pending.
 private func withDevices(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, ManualClock, WireClient, WireClient, WireClient, ChatID) throws -> Void
@@ -118,7 +119,7 @@ struct DelayedTests {
     @Test("go out by themselves, and at a start what came due while the server was away")
     func timer() throws {
         let chat = ChatID(0)
-        /// Schedules two messages; the server sends one of them before it stops.
+        /// Schedules two messages. The server sends one of them before the test stops the server.
         func firstLife() throws -> (directory: String, alice: WireClient) {
             let server = try TestServer()
             let alice = try server.signUp("Alice")

@@ -27,7 +27,8 @@ extension TestServer {
     }
 }
 
-/// Runs `body` with Alice on a phone and a tablet, Bob, and their dialog; no pushes are pending.
+/// Runs `body` with Alice on a phone and a tablet, with Bob, and with their dialog. No pushes are
+/// pending.
 private func withDevices(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, WireClient, WireClient, WireClient, ChatID) throws -> Void

@@ -2,15 +2,15 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// The permitted attributes of a formatting range. The server sends the attributes to every member,
-/// in every payload that contains the message.
+/// Tests which attributes a formatting range may have. The server sends the attributes to every
+/// member, in every payload that contains the message.
 @Suite("Attributes of formatting ranges")
 struct ElementAttributesTests {
     private func element(_ type: Text, _ attributes: AnyValue) -> Element {
         Element(type: type, from: 0, length: 5, attributes: attributes)
     }
 
-    /// Returns a map `{url}` with a text of this many bytes.
+    /// Returns a map whose `url` is a text of `count` bytes.
     private func address(_ count: Int) -> AnyValue {
         AnyValue(NameMap([(Text("url"), Text(String(repeating: "u", count: count)))]))
     }

@@ -130,7 +130,8 @@ struct ObjPushTests {
                 opID: 1,
                 modified: now + 31_536_000_000
             )
-            // The tablet's clock is a year ahead, but the server uses the change's age.
+            // The tablet's clock is a year ahead. The server uses the age of the change, not its
+            // time.
             let results = try tablet.push([late], clientNow: now + 31_536_000_000)
             #expect(results.first?.applied?.version == 2)
             let old = EntityOperation.update(
@@ -257,7 +258,8 @@ struct ObjPushTests {
             _ = try phone.push(.delete(.preference, first, base: 1, opID: 11))
             let next = try tablet.push(.create(.preference, below: profile, fields, opID: 3))
             #expect(next.applied?.version == 1)
-            // The other preference has taken the name, so this one stays deleted.
+            // The new preference uses the name of the deleted one, so the deleted one cannot come
+            // back.
             let back = try phone.push(
                 .update(.preference, first, base: 1, ["value": .string("lb")], opID: 12)
             )

@@ -76,7 +76,8 @@ struct EntityPageTests {
         }
     }
 
-    /// A device's copy of all pages; each page is applied to the result of the earlier ones.
+    /// A device's copy of the entities. The device applies each page to the result of earlier
+    /// pages.
     private struct Copy {
         var live: [EntityID: Entity] = [:]
         var seen: [EntityID] = []
@@ -90,8 +91,8 @@ struct EntityPageTests {
         }
     }
 
-    /// The clock stands still, so all changes share one millisecond, even those made after a page
-    /// was read.
+    /// The clock stands still. So all changes share one millisecond, even changes that are made
+    /// after a page was read.
     @Test("go on where they ended, also within the clock's last moment")
     func mark() throws {
         let clock = ManualClock()
@@ -165,15 +166,15 @@ struct EntityPageTests {
         _ = try restored.login(client)
         let device = EntityDevice(client: client)
 
-        // No commit of the restored store is this late, so the mark can only come from before the
-        // restore.
+        // The restored store has no commit this late, so the server knows that the mark is from
+        // before the restore.
         #expect(try device.pull(since: mark + 3_600_000, count: 3).resync == true)
         var copy = Copy()
         var reply = try device.pull(since: mark, count: 3)
         #expect(reply.resync == true)
         #expect(!reply.objects.contains { $0.deleted == true })
         try copy.take(reply)
-        // Delete a note of the first page and a note that a later page would contain.
+        // Delete one note of the first page and one note of a later page.
         _ = try device.push([
             .delete(.note, notes[0], base: 1, opID: 30),
             .delete(.note, notes[5], base: 1, opID: 31),
@@ -238,8 +239,8 @@ struct EntityCascadeTests {
             #expect(changed.allSatisfy { $0.isDeleted && $0.version == 2 && $0.fields.isEmpty })
             #expect(Set(changed.map(\.modified)).count == 1)
             #expect(Set(try tablet.pullAll().entities.map(\.id)) == [account.id, other, kept])
-            // A retry of the deletion gets the stored answer, although the user has fewer entities
-            // now.
+            // The user has fewer entities now. A retry of the deletion still gets the stored
+            // answer.
             #expect(try phone.push(delete) == .replayed(first))
             try tablet.client.expectSilence()
         }

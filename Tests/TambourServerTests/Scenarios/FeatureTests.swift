@@ -6,8 +6,8 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// Features as clients use them: the decisions in SESSION_INIT and LOGIN, gated requests, and the
-/// effect of a reload.
+/// Tests features as clients use them: the decisions in SESSION_INIT and LOGIN, requests that a
+/// feature controls, and the effect of a reload.
 @Suite("Features")
 struct FeatureTests {
     private static let lookup = "phone-lookup"
@@ -20,7 +20,7 @@ struct FeatureTests {
         )
     }
 
-    /// Returns the server's decisions about features for a new connection.
+    /// Returns the server's decisions about the named features for a new connection.
     private func answers(
         _ server: TestServer,
         _ names: [String]?,
@@ -42,7 +42,8 @@ struct FeatureTests {
     private func killed(_ name: String) -> FeaturePlan {
         FeaturePlan(name: name, isKilled: true, rules: [FeatureRule()])
     }
-    /// Returns a plan that is on for these users, and off for others and before login.
+    /// Returns a plan that turns a feature on for these users. The feature is off for other users
+    /// and before login.
     private func only(_ users: WireClient..., named name: String) -> FeaturePlan {
         FeaturePlan(
             name: name,
@@ -179,7 +180,7 @@ struct FeatureTests {
             #expect(try isServed(known) && isServed(classic) && isServed(unconcerned))
             let refusal = try other.refusal(of: ContactInfoByPhoneRequest(phone: "1"))
             #expect(refusal == .protoOpcode)
-            // An app that sends disabled requests must not be disconnected.
+            // The server must not disconnect an app that sends disabled requests.
             for _ in 0..<20 { #expect(try !isServed(other)) }
             #expect(try other.call(ContactInfoRequest(contactIDs: [])).contacts.isEmpty)
         }
@@ -201,8 +202,8 @@ struct FeatureTests {
     @Test("what is sent behind LOGIN in one write is judged by the user's answers")
     func pipelined() throws {
         try withPair { server, alice, bob, _ in
-            // The first rules turn the feature off for devices but on for Alice, the second ones on
-            // for devices but off for Bob.
+            // The first list of rules turns the feature off for devices but on for Alice. The
+            // second list turns it on for devices but off for Bob.
             let rules = [
                 FeatureRule(userIDs: [alice.userID.rawValue]),
                 FeatureRule(isEnabled: false, userIDs: [bob.userID.rawValue]),
@@ -281,12 +282,14 @@ struct NotifConfigTests {
             #expect(told.server == nil && told.user == nil)
             #expect(try change(laptop).features?.map(\.type) == ["apple"])
             for client in [alice, bob, other, half] { try client.expectSilence() }
-            // The stranger has not logged in; LOGIN will report the change.
+            // The stranger has not logged in, so the server sends no push. The reply to LOGIN
+            // reports the change.
             try stranger.expectSilence()
             let late = try stranger.call(LoginRequest(token: bob.token)).config
             #expect(late?.features == [])
 
-            // The next login sends the new hash.
+            // The client sends the hash of the push at its next login, so the reply contains no
+            // configuration.
             let next = try server.connect(features: names)
             let again = LoginRequest(token: alice.token, configHash: told.hash)
             #expect(try next.call(again).config == nil)
@@ -298,8 +301,8 @@ struct NotifConfigTests {
         try withPair { server, alice, _, _ in
             let client = try server.reconnect(alice, features: ["phone-lookup", "apple"]).client
             _ = try client.news()
-            // The first plan leaves its feature on for everybody, as it was without a plan. No
-            // client has named the other feature.
+            // The first plan turns its feature on for everybody. Without a plan, the feature was
+            // also on. No client has named the second feature.
             let rules = [plan("phone-lookup", FeatureRule()), plan("zebra", nil)]
             #expect(try server.reload(rules).last == "sessions told: 0")
             try client.expectSilence()
@@ -377,7 +380,8 @@ struct NotifConfigTests {
                     guard let push = try user.news().first else { continue }
                     told += 1
                     let answer = try push.decode(as: NotifConfig.self).config.features?.first
-                    // The first reload makes the feature known, so every session gets a push.
+                    // The first reload makes the feature known, so every session gets a push, even
+                    // if the feature is off for its user.
                     if percent == 10_00, answer?.enabled == false { continue }
                     #expect(answer?.enabled == true)
                     after.insert(user.userID)

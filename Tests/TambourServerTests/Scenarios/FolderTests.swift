@@ -17,7 +17,7 @@ extension WireClient {
     }
 }
 
-/// Runs `body` with Alice on a phone and a tablet, and Bob.
+/// Runs `body` with Alice on a phone and a tablet, and with Bob.
 private func withDevices(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, WireClient, WireClient, WireClient) throws -> Void
@@ -123,7 +123,7 @@ struct FoldersGetTests {
             #expect(delta.folders.map(\.id) == [all, "b"])
             #expect(delta.foldersOrder == [all, "b", "c"])
             #expect(delta.folderSync > mark)
-            // For a mark that the server never issued, it returns everything.
+            // The server never issued this mark, so it returns all folders.
             let future = try phone.folders(since: delta.folderSync + 1)
             #expect(future.folders.map(\.id) == [all, "b", "c"])
         }

@@ -2,7 +2,7 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Runs `body` with Alice's group, its member Bob, and Carol, who is no member; no pushes are
+/// Runs `body` with Alice's group, its member Bob, and Carol, who is not a member. No pushes are
 /// pending.
 private func withGroup(
     limits overrides: [String: Int] = [:],
@@ -185,7 +185,7 @@ struct ChatMembersUpdateTests {
 
     @Test("who is removed hears that, and nothing of the chat from then on", arguments: [0, 5])
     func removed(strangers: Int) throws {
-        // Test a small and a big group: five strangers raise the number of members above
+        // Test a small group and a big group. Five more strangers make the group larger than
         // `fanOutMembers`.
         try withGroup(limits: ["fanOutMembers": 3]) { server, alice, bob, carol, group in
             for index in 0..<strangers { try alice.add(server.signUp("S\(index)"), to: group) }
@@ -293,7 +293,8 @@ struct ChatMembersUpdateTests {
             let pushes = try bob.takePushes().filter { $0.opcode == .notifMsgDelete }
             #expect(try pushes.map { try $0.decode(as: NotifMsgDelete.self).messageIDs } == [said])
             #expect(try bob.texts(group).allSatisfy(\.isEmpty))
-            // The events: created, added, a title, removed.
+            // The four events: the group was created, Carol was added, the title changed, Carol was
+            // removed.
             #expect(try bob.texts(group).count == 4)
         }
     }

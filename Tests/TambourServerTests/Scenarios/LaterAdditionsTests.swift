@@ -5,7 +5,7 @@ import Testing
 
 @testable import TambourMessenger
 
-/// An accepted message stays complete, whatever other users add to it.
+/// The server never drops a part of an accepted message, whatever other users add to the message.
 @Suite("What comes to a message that is as large as is taken")
 struct LaterAdditionsTests {
     /// The ways in which an existing message can grow.
@@ -26,7 +26,7 @@ struct LaterAdditionsTests {
         }
     }
 
-    /// Sends the largest message with a poll that the server accepts.
+    /// Sends the largest message with these attachments that the server accepts.
     private func sendLargest(
         _ attaches: [NewAttach],
         to chat: ChatID,
@@ -48,7 +48,7 @@ struct LaterAdditionsTests {
                 return nil
             }
         }
-        /// Returns the largest number in the range that `take` accepts.
+        /// Returns the largest number in the range for which `take` returns true.
         func largest(_ range: Range<Int>, _ take: (Int) throws -> Bool) rethrows -> Int {
             var (low, high) = (range.lowerBound, range.upperBound)
             while high - low > 1 {
@@ -125,7 +125,8 @@ struct LaterAdditionsTests {
                 let answered = try reader.history(group).messages?.compactMap(\.link).last
                 #expect((answered != nil) == (addition == .answer))
                 if let link = answered?.stored { expectWhole(link.message, sent) }
-                // Pushes sent in the meantime must also contain the whole message.
+                // The server may have sent pushes in the meantime. They must also contain the whole
+                // message.
                 for push in try reader.takePushes() where push.opcode == .notifMessage {
                     let told = try push.decode(as: NotifMessage.self).message
                     if told.id == sent.id { expectWhole(told, sent) }

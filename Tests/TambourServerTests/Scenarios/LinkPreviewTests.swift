@@ -19,7 +19,7 @@ struct LinkPreviewTests {
     private let desk = PreviewDesk()
     private let link: Text = "https://example.org/a"
 
-    /// Waits until the source is asked for these links.
+    /// Waits until exactly these links are waiting for an answer of the preview source.
     private func wait(for links: [String], _ client: WireClient) throws {
         let deadline = ContinuousClock.now + .seconds(120)
         while desk.open != links {
@@ -65,7 +65,7 @@ struct LinkPreviewTests {
             #expect(try alice.texts(dialog) == ["one"])
             _ = try server.login(alice)
             try alice.call(PingRequest())
-            // The client ends its side; earlier requests must still be answered.
+            // The client closes its sending side. The server must still answer earlier requests.
             alice.finishSending()
             try desk.finish("\(link)", .page(.init(title: "A")))
             let reply = try alice.reply(to: asked, as: MsgSharePreviewReply.self)

@@ -10,8 +10,8 @@ import Testing
 
 @Suite("What a login costs")
 struct LoginCostTests {
-    /// A server on which Alice has many dialogs, and her last login, after which nothing has
-    /// changed.
+    /// A server on which Alice has many dialogs, and the reply to her last login. Nothing has
+    /// changed since that login.
     private struct World {
         let server: TestServer
         let clock: ManualClock
@@ -38,7 +38,8 @@ struct LoginCostTests {
             clock.advance(ms: 1_000)
         }
 
-        /// Makes Alice send a message to each user, without waiting for the replies in between.
+        /// Makes Alice send a message to each user. Sends all messages before it waits for the
+        /// replies.
         func write(to users: some Sequence<UserID>, cid: Int64) throws {
             let numbers = try users.map {
                 try alice.send(
@@ -51,7 +52,7 @@ struct LoginCostTests {
             for number in numbers { _ = try alice.reply(to: number, as: MsgSendReply.self) }
         }
 
-        /// Logs in on a new connection, as a client that stores its marks does.
+        /// Logs in on a new connection, like a client that stores its marks.
         ///
         /// - Returns: The reply, and the bytes and packets that the server sent for the LOGIN.
         func relogin(_ client: WireClient, device: String = "phone") throws
@@ -110,7 +111,8 @@ struct LoginCostTests {
                 contactsSync: login.time,
                 presenceSync: login.time
             )
-            // The first login prepares statements and reads the schema, so measure only the second.
+            // The first login also prepares statements and reads the schema, so measure only the
+            // second login.
             return try store.read { snapshot in
                 _ = try sync.login(request, from: requester, time: clock.now, in: snapshot)
                 let before = Cost(sql)
@@ -189,7 +191,8 @@ struct LoginCostTests {
             #expect(cost.nothing.rows == first.nothing.rows)
             #expect(cost.five.statements == first.five.statements)
             #expect(cost.five.rows == first.five.rows)
-            // The steps may differ by a few comparisons, but not by one for each dialog.
+            // The number of steps may differ by a few comparisons. It must not grow by a step for
+            // each dialog.
             #expect(abs(cost.nothing.steps - first.nothing.steps) < 100)
             #expect(abs(cost.five.steps - first.five.steps) < 100)
         }

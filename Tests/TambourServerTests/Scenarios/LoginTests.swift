@@ -397,8 +397,8 @@ struct LoginTests {
                 let known = try #require(login.chats.first?.lastMessage?.cid)
                 let committed = last.load(ordering: .acquiring)
                 var cids: [Int64] = []
-                // Messages acknowledged before this point must have arrived, in the login's chats
-                // or as pushes.
+                // Every message that was acknowledged before this point must have arrived, either
+                // in the login's chats or as a push.
                 cids = try client.news().filter { $0.opcode == .notifMessage }
                     .compactMap { try $0.decode(as: NotifMessage.self).message.cid }
                 let reached = max(known, cids.last ?? 0)
@@ -414,7 +414,7 @@ struct LoginTests {
     }
 }
 
-/// Carries a client to the one thread that uses it from then on.
+/// Carries a client to another thread. From then on, only that thread uses the client.
 struct Unchecked<Value>: @unchecked Sendable {
     let value: Value
 

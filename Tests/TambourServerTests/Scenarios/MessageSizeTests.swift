@@ -5,10 +5,10 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// The server can send every message that it stores, in whatever payload it is embedded.
+/// The server can send every message that it stores, in every payload that contains the message.
 @Suite("The size of messages")
 struct MessageSizeTests {
-    /// Returns elements that, together with the text `"x"`, take `bytes` stored bytes.
+    /// Returns elements that take `bytes` bytes in the store, together with the text `"x"`.
     private func elements(bytes: Int) -> [Element] {
         func element(_ type: Int) -> Element {
             Element(type: Text(String(repeating: "T", count: type)), from: 0, length: 1)

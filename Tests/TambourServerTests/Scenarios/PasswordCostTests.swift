@@ -22,7 +22,7 @@ extension WireClient {
 
 @Suite("What a password may cost")
 struct PasswordCostTests {
-    /// Requests with a password that the handler refuses without checking it.
+    /// Requests with a password that the handler refuses before it checks the password.
     enum Useless: CaseIterable, CustomTestStringConvertible {
         case setOnNoTrack, setWithoutOldPassword, setTooShort, setUnprepared, setTelling
         case setWithControl, checkOnNoTrack, checkWithoutTries, loginOnNoTrack, loginWithoutTries
@@ -146,7 +146,7 @@ struct PasswordCostTests {
 
     @Test("one account cannot fill the line: the others get their turn")
     func fairness() throws {
-        // Hashing must be so slow that Eve's guesses still wait when Bob's request arrives.
+        // Hashing must be slow, so that Eve's guesses still wait when Bob's request arrives.
         let limits = ["passwordHashLogRounds": 14, "maxPasswordTriesPerHour": 1000]
         try withServer(limits: limits) { server in
             let eve = try server.signUp("Eve")
@@ -156,11 +156,11 @@ struct PasswordCostTests {
             let own = try bob.track()
             let guess = AuthCheckPasswordRequest(trackID: track, password: "guess")
             let numbers = try (0..<60).map { _ in try eve.send(guess) }
-            // A fence: all of Eve's requests have arrived.
+            // A fence: after this reply, the server has received all of Eve's requests.
             try eve.call(PingRequest())
             let before = server.server.metrics.passwordsHashed.count
             try bob.call(AuthCheckPasswordRequest(trackID: own, password: "correct horse"))
-            // At most Eve's hash in progress, one more of Eve's, and Bob's.
+            // At most three: the hash in progress for Eve, one more for Eve, and the hash for Bob.
             #expect(server.server.metrics.passwordsHashed.count - before <= 3)
             let errors = try numbers.map { number in
                 try ErrorReply.decode(eve.reply(to: number).payload, limits: .standard).error
@@ -185,8 +185,8 @@ struct PasswordCollisionTests {
             }
             #expect(try alice.code(of: check("correct horse" + suffix)) == .errorPasswordWrong)
             try alice.call(check("correct horse"))
-            // HMAC replaces a key longer than a SHA-256 block by its hash, so test at this length,
-            // too.
+            // HMAC replaces a key by its hash if the key is longer than a SHA-256 block. So test
+            // this length, too.
             let long = String(repeating: "a", count: 64)
             try alice.call(AuthSet2faRequest(trackID: track, password: long))
             let next = AuthCheckPasswordRequest(trackID: try alice.track(), password: long + suffix)

@@ -46,7 +46,8 @@ struct PhoneChangeTests {
             try server.move(alice, to: phone)
             let check = AuthCodeRequest(token: asked.token, verifyCode: code)
             #expect(try stranger.code(of: check) == .errorCodeExpired)
-            // A new code goes to the phone's present owner.
+            // The server now sends a new code to the phone. It logs in to the account of the
+            // phone's present owner.
             let login = try server.enterCode(phone: phone, on: stranger)
             #expect(login.profile?.contact.id == alice.userID)
         }

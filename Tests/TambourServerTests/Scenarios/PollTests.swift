@@ -31,8 +31,8 @@ extension Message {
     fileprivate var poll: Attach? { attaches.stored?.first { $0.type == .poll } }
 }
 
-/// A poll's state in short form: the number of voters, the votes and shown voters of each answer,
-/// the right answers, and the previewed voters.
+/// A poll's state in short form: the number of voters, the votes and the shown voters of each
+/// answer, the right answers, and the voters in the preview.
 private struct Standing: Equatable {
     var total: Int64
     var counts: [Int64]
@@ -62,7 +62,7 @@ private struct Standing: Equatable {
         self.voters = voters
     }
 
-    /// Returns the state of a poll that shows every vote to everybody.
+    /// Returns the state of a poll that shows every voter to everybody.
     static func open(_ votes: [[UserID]]) -> Standing {
         let voters = Set(votes.joined()).sorted()
         return Standing(
@@ -74,7 +74,7 @@ private struct Standing: Equatable {
     }
 }
 
-/// The ids that name a poll: its chat's, its message's and its own.
+/// The ids that name a poll: the id of its chat, of its message, and of the poll itself.
 private struct Poll {
     let chat: ChatID
     let message: MessageID
@@ -123,7 +123,7 @@ extension WireClient {
         try self.chat(chat)?.lastMessage?.poll
     }
 
-    /// Returns the message of the only push, an edit of the poll's message.
+    /// Returns the message of the only push. The push reports an edit of the message with the poll.
     fileprivate func told() throws -> Message? {
         let pushes = try only(.notifMessage, as: NotifMessage.self)
         #expect(pushes.count == 1)
@@ -131,7 +131,7 @@ extension WireClient {
     }
 }
 
-/// Runs `body` with Alice's group, its members Bob and Carol, and a poll in the group; no pushes
+/// Runs `body` with Alice's group, its members Bob and Carol, and a poll in the group. No pushes
 /// are pending.
 private func withPoll(
     _ attach: NewAttach = .poll(),
@@ -224,7 +224,7 @@ struct PollMessageTests {
             let (alice, bob, carol) = (people[0], people[1], people[2])
             try bob.vote([2], in: poll)
             for client in people { _ = try client.takePushes() }
-            // An edit of the text alone does not change the poll.
+            // An edit of the message's text alone does not change the poll.
             try alice.call(
                 MsgEditRequest(chatID: poll.chat, messageID: poll.message, text: "vote!")
             )
@@ -243,7 +243,7 @@ struct PollMessageTests {
                 #expect(try bob.code(of: poll.vote(answers)) == .notAllowed)
             }
             #expect(try carol.code(of: poll.vote([1])) == .notAllowed)
-            // A retry after a lost reply changes nothing.
+            // The client retries the vote as if the reply was lost. The retry changes nothing.
             #expect(try bob.vote([2], in: poll) == .open([[], [bob.userID], []]))
             #expect(
                 try alice.code(of: poll.edit(.poll(settings: .mayRevote))) == .errorMessageInvalid
@@ -303,7 +303,7 @@ struct PollMessageTests {
             )
             let there = Poll(chat: ChatID(0), message: sent.id, id: poll.id)
             #expect(try carol.code(of: there.vote([1])) == .notFound)
-            // The original poll stays open.
+            // The copy is closed. The original poll stays open.
             try carol.vote([1], in: poll)
             let fixed = try alice.ask(.poll(), in: poll.chat, cid: 3)
             #expect(try carol.code(of: forward(fixed.message, cid: 2)) == .notAllowed)
@@ -412,7 +412,7 @@ struct SendVoteTests {
             let state = try bob.call(poll.vote([2, 3])).state
             #expect(Standing(state) == .open([[], [bob.userID], [bob.userID, carol.userID]]))
             #expect(state.result?.map(\.rate) == [0, 50, 100])
-            // The vote that stays keeps its time.
+            // Bob keeps his vote for the third answer. This vote keeps its time.
             #expect(try bob.call(poll.voters(of: 3)).votes.first == before)
         }
     }

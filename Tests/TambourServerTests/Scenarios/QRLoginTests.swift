@@ -48,7 +48,7 @@ struct QRLoginTests {
             try alice.call(AuthQrApproveRequest(qrLink: shown.qrLink))
             let late = AuthQrApproveRequest(qrLink: shown.qrLink)
             #expect(try bob.code(of: late) == .trackNotFound)
-            // The secret in the link is not accepted as a track id.
+            // The server does not accept the secret of the link as a track id.
             let secret = String(shown.qrLink.dropFirst("tambour:login/".count))
             #expect(try bob.code(of: LoginByQrRequest(trackID: secret)) == .trackNotFound)
             #expect(try web.code(of: GetQrStatusRequest(trackID: "x")) == .trackNotFound)
@@ -104,7 +104,8 @@ struct QRLoginTests {
             }
             let first = try web.call(GetQrRequest())
             try alice.call(AuthQrApproveRequest(qrLink: first.qrLink))
-            // The connection is logged in with the token, and ends with that session.
+            // The new device uses the first approval to log in. Alice's request to close her other
+            // sessions ends the new session.
             let taker = try server.connect(device: "web")
             _ = try taker.call(LoginByQrRequest(trackID: first.trackID))
             try alice.call(approve())

@@ -5,12 +5,12 @@ import Testing
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// Something that a user may have a limited number of.
+/// A kind of item. The server limits how many items of each kind a user may have.
 enum Quota: String, CaseIterable {
     case entities, drafts, folders, contacts, blocked, settings, settingsBytes, chatSettings
     case scheduled, reports
 
-    /// Returns limits under which a user may have `count` items of this kind.
+    /// Returns limits under which a user may have at most `count` items of this kind.
     func limits(_ count: Int) -> [String: Int] {
         switch self {
         case .entities: ["maxObjects": count]
@@ -27,7 +27,7 @@ enum Quota: String, CaseIterable {
     }
 }
 
-/// Alice, and the people whom she writes to, adds, blocks and reports.
+/// Alice and the other users. Alice writes to them, adds them, blocks them and reports them.
 private struct Owner {
     let server: TestServer
     let alice: WireClient
@@ -37,7 +37,7 @@ private struct Owner {
 
     /// Adds the item with this number.
     ///
-    /// - Returns: The refusal; nil when the server adds the item.
+    /// - Returns: The error code of the refusal; nil if the server adds the item.
     func add(_ number: Int, to quota: Quota) throws -> RequestError.Code? {
         func call(_ request: some WireRequest) throws -> RequestError.Code? {
             try alice.refusalCode(of: request)
@@ -137,7 +137,7 @@ private struct Owner {
                     chatID: alice.dialog(with: other),
                     itemType: .delayed
                 )
-                // A dialog without messages no longer exists once its partner is gone.
+                // A dialog without messages disappears when the other user is gone.
                 if try alice.refusalCode(of: request) == .chatNotFound { return count }
                 return try count + (alice.call(request).messages ?? []).count
             }
@@ -165,7 +165,7 @@ private struct Owner {
 }
 
 extension WireClient {
-    /// Returns the error code of a refused request; nil when it succeeds.
+    /// Returns the error code of a refused request; nil if the request succeeds.
     func refusalCode(of request: some WireRequest) throws -> RequestError.Code? {
         do {
             _ = try call(request)
@@ -223,7 +223,8 @@ struct QuotaTests {
                     ContactUpdateRequest(contactID: alice.userID, action: .block)
                 )
             }
-            // The erasure of a user also deletes contacts with that user.
+            // The erasure of a user also deletes the contacts that other users have with this user.
+            // If the item still exists, Alice removes it.
             if try owner.count(of: quota) == 2 { try owner.remove(0, from: quota) }
             #expect(try owner.count(of: quota) == 1)
             #expect(try owner.add(2, to: quota) == nil)
@@ -262,7 +263,7 @@ struct QuotaTests {
 
         let server = try TestServer(overrides: quota.limits(2), dataDirectory: directory)
         defer { server.stop() }
-        // A restart forgets whom a user has found.
+        // The server forgets at a restart which users Alice has found. So tell it again.
         server.server.messenger.foundPeople.note(others.map(\.userID), by: alice.userID)
         let owner = Owner(
             server: server,

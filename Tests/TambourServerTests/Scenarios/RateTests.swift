@@ -27,7 +27,7 @@ struct RateTests {
             #expect(try expectTooMany(alice, request) == 1000)
             let laptop = try server.signIn(phoneOf: alice, device: "laptop")
             #expect(try expectTooMany(laptop, request) == 1000)
-            // Other users and other requests are not affected.
+            // The limit affects neither other users nor other requests.
             try bob.send("b", to: dialog, cid: 1)
             #expect(try alice.texts(dialog) == ["a", "a", "a", "b"])
             clock.advance(ms: 1000)
@@ -47,7 +47,7 @@ struct RateTests {
                 let control = NewAttach(type: .control, title: "two", event: "new", userIDs: users)
                 return MsgSendRequest(message: NewMessage(cid: 2, attaches: [control]))
             }
-            // Two invitations are left. A user named twice counts once.
+            // Alice may invite two more users. A user who is named twice counts once.
             let three = [bob.userID, UserID(900_001), UserID(900_002)]
             _ = try expectTooMany(alice, create(three))
             _ = try expectTooMany(alice, create([]))
@@ -195,8 +195,8 @@ struct LocalizedRefusalTests {
 
     @Test("every code has words in every language")
     func complete() {
-        // The code for unserved opcodes has no text, because apps would show the text at every
-        // start.
+        // The error code for opcodes that the server does not serve has no text. Apps would show
+        // the text at every start.
         for code in RequestError.Code.allCases where code != .protoOpcode {
             for language in RequestError.Language.allCases {
                 #expect(code.text(in: language)?.isEmpty == false, "\(code) \(language)")

@@ -39,7 +39,7 @@ private func info(_ counters: [(Text, Int64)], own: Text? = nil) -> ReactionInfo
     )
 }
 
-/// Runs `body` with Alice's group, its members Bob and Carol, and a message in the group; no pushes
+/// Runs `body` with Alice's group, its members Bob and Carol, and a message in the group. No pushes
 /// are pending.
 private func withMessage(
     limits overrides: [String: Int] = [:],
@@ -137,7 +137,8 @@ struct MsgReactionTests {
             )
             try alice.expectSilence()
             try carol.react("🥁", to: message, in: group)
-            // Alice's reaction was the only one of its kind, so it makes room for a new kind.
+            // Nobody else has chosen Alice's old reaction. Her change removes this kind and makes
+            // room for a new kind.
             #expect(
                 try alice.react("🔥", to: message, in: group)
                     == info([("🥁", 2), ("🔥", 1)], own: "🔥")
@@ -490,7 +491,7 @@ struct ChatReactionsSettingsTests {
 }
 
 extension WireClient {
-    /// Checks that all pushes that have arrived have this opcode.
+    /// Expects that all pushes that have arrived have this opcode.
     fileprivate func expectSilence(but opcode: Opcode) throws {
         let news = try news()
         #expect(news.allSatisfy { $0.opcode == opcode }, "\(news.map(\.opcode))")

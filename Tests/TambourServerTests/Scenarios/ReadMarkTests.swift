@@ -13,7 +13,7 @@ extension WireClient {
         try call(ChatMarkRequest(type: .readMessage, chatID: chat, messageID: message.id))
     }
 
-    /// Returns the read mark of a user as each opcode reports it to this client.
+    /// Returns the read marks that different opcodes report to this client for a user.
     fileprivate func marks(of user: UserID, in chat: ChatID) throws -> Set<Int64?> {
         let history = try call(ChatHistoryRequest(chatID: chat, getChat: true)).chat
         let listed = try call(ChatsListRequest()).chats.first { $0.id == chat }
@@ -33,8 +33,8 @@ extension WireClient {
 
 @Suite("SHOW_READ_MARK of CONFIG (22)")
 struct ReadMarkTests {
-    /// Runs `body` with a group in which Alice has sent three messages. Bob has read the first, and
-    /// has a tablet besides his phone.
+    /// Runs `body` with a group in which Alice has sent three messages. Bob has a phone and a
+    /// tablet, and has read the first message.
     private func withGroup(
         limits: [String: Int] = [:],
         _ body: (

@@ -7,8 +7,8 @@ import Testing
 
 @Suite("What a request reads beyond its price is paid for")
 struct ReadPriceTests {
-    /// Runs `body` with Alice, her large group, and its newest message, which all members have
-    /// read.
+    /// Runs `body` with Alice, her large group, and the newest message of the group. All members
+    /// have read this message.
     private func withCrowd(
         _ body: (_ alice: WireClient, _ crowd: ChatID, _ newest: MessageID) throws -> Void
     ) throws {
@@ -35,7 +35,7 @@ struct ReadPriceTests {
         }
     }
 
-    /// Returns how many requests are answered before one is refused.
+    /// Returns how many requests the server answers before it refuses one.
     private func answered(_ client: WireClient, _ request: some WireRequest) throws -> Int {
         for count in 0..<200 {
             if let code = try client.refusalCode(of: request) {

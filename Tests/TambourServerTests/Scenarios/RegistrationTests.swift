@@ -7,9 +7,9 @@ import TambourTesting
 import Testing
 
 extension TestServer {
-    /// Makes an invitation with an admin command.
+    /// Creates an invitation with an admin command.
     ///
-    /// - Returns: its id and its code.
+    /// - Returns: The id and the code of the invitation.
     fileprivate func invitation(uses: Int = 1, days: Int = 1) throws -> (id: String, code: String) {
         let line = try admin(.createInvitation(uses: uses, days: days))[0]
         let words = line.split(separator: " ").map(String.init)
@@ -28,8 +28,8 @@ extension TestServer {
         return try #require(reply.tokenAttrs.register?.token)
     }
 
-    /// Waits until all earlier codes are delivered. Requests one more code, which the same queue
-    /// delivers last.
+    /// Waits until the server has delivered all earlier codes. To do so, it requests one more code.
+    /// The same queue delivers this code last.
     fileprivate func waitForCodes() throws {
         let phone = freshPhone()
         try run { _ = try $0.createAccount(phone: phone, firstName: "Later", lastName: nil) }
@@ -50,7 +50,7 @@ extension WireClient {
         )
     }
 
-    /// Creates the account; returns nil when the server does not register the phone.
+    /// Creates the account. Returns nil if the server does not register the phone.
     fileprivate func confirm(_ token: String) throws -> AuthConfirmReply? {
         let packet = try reply(to: send(AuthConfirmRequest(firstName: "A", token: token)))
         guard packet.header.command == PacketCommand.ok.rawValue else {
@@ -119,7 +119,7 @@ struct RegistrationTests {
             let client = try server.connect()
             let token = try server.registration(of: phone, on: client)
             #expect(try client.confirm(token) != nil)
-            // From now on the phone has an account and needs no invitation.
+            // The phone now has an account, so it needs no invitation.
             let known = try server.enterCode(phone: phone, on: client)
             #expect(known.tokenAttrs.login != nil)
             let lines = try server.admin(.invitations(AdminFilter()))
@@ -148,8 +148,8 @@ struct RegistrationTests {
                     shapes.insert("\(reply)")
                 }
             }
-            // The replies differ only in the number of requests left, and that number is the same
-            // for both phones.
+            // The four replies to one phone differ only in the number of requests left. Both phones
+            // get the same four replies.
             #expect(shapes.count == invitations.count, "\(shapes)")
             try server.waitForCodes()
             #expect(server.hasCode(of: known) && !server.hasCode(of: stranger))
@@ -196,7 +196,7 @@ struct RegistrationTests {
             let invited = server.freshPhone()
             _ = try server.admin(.invite(phone: invited, days: 1))
             let client = try server.connect()
-            // The first request prepares the queue and the clock.
+            // The first request also prepares the queue and the clock, so do not count it.
             _ = try client.ask(server.freshPhone())
             let costs = try [known, invited, server.freshPhone()].map { phone in
                 _ = meter.take()
@@ -220,7 +220,7 @@ struct RegistrationTests {
             #expect(login.tokenAttrs.login != nil)
             try server.waitForCodes()
             #expect(!server.hasCode(of: invited))
-            // The invitations are kept.
+            // The server keeps the invitations.
             let open = try server.admin(.invitations(AdminFilter([.state: "open"])))
             #expect(open.count == 2)
         }
@@ -234,7 +234,7 @@ struct RegistrationTests {
             let tokens = try clients.map {
                 try server.registration(of: server.freshPhone(), on: $0, with: code)
             }
-            // Send both requests before either is answered.
+            // Send both requests before the server answers one of them.
             let numbers = try zip(clients, tokens).map {
                 try $0.send(AuthConfirmRequest(firstName: "A", token: $1))
             }
@@ -265,7 +265,8 @@ struct RegistrationTests {
             )
             _ = try server.admin(.revokeInvitation(revoked.id))
             #expect(try client.confirm(first) == nil)
-            // A new invitation does not make the begun registration valid.
+            // The invitation of this registration is revoked. A new invitation does not make the
+            // registration valid.
             _ = try server.invitation()
             #expect(try client.confirm(first) == nil)
 
@@ -274,7 +275,7 @@ struct RegistrationTests {
             let second = try server.registration(of: phone, on: client, with: ended.code)
             clock.advance(ms: 86_401_000)
             #expect(try client.confirm(second) == nil)
-            // The operator invites the phone instead.
+            // The operator now invites the phone itself.
             _ = try server.admin(.invite(phone: phone, days: 1))
             #expect(try client.confirm(second) != nil)
         }
@@ -360,8 +361,8 @@ struct RegistrationTests {
             )
             #expect(try bob.confirm(token) != nil)
             _ = try server.connect().ask(server.freshPhone(), with: made[0].invitation)
-            // A used invitation and an expired one both count against the limit until the window
-            // has passed.
+            // A used invitation and an expired invitation both count against the limit until the
+            // window has passed.
             clock.advance(ms: 2 * 86_400_000)
             #expect(try alice.code(of: InvitationCreateRequest()) == .tooManyRequests)
             let lines = try server.admin(.invitations(AdminFilter()))
@@ -405,7 +406,7 @@ struct RegistrationTests {
             }
             let alice = try logIn(known, to: server)
             for _ in 0..<98 { _ = try alice.call(InvitationCreateRequest()) }
-            // Invitations that ended long ago are waiting to be deleted.
+            // The server has not yet deleted these invitations, which ended long ago.
             try server.run { tx in
                 for number in 0..<100 {
                     _ = try tx.createInvitation(

@@ -2,8 +2,8 @@ import TambourProtocol
 import TambourTesting
 import Testing
 
-/// Replies with lists that grow with the actions of users: such a reply contains as much as fits,
-/// and is never dropped for its size.
+/// Tests replies whose lists grow with the actions of users. Such a reply contains as many items as
+/// fit. The server never drops a reply because of its size.
 @Suite("Room in replies")
 struct ReplyRoomTests {
     /// Room for about five users.
@@ -89,7 +89,7 @@ struct ReplyRoomTests {
                 upTo = page.upTo
             }
             #expect(found.sorted() == others.map(\.userID).sorted())
-            // Without the capability a client cannot request the rest, so the list ends where the
+            // A client without the capability cannot request the rest. Its list ends where the
             // reply is full.
             let classic = try alice.call(Login2Request(contactsSync: mark))
             #expect(classic.more == nil && (1..<others.count).contains(classic.contacts.count))
@@ -126,8 +126,8 @@ struct ReplyRoomTests {
             #expect(refusal.code == .protoPayload)
             #expect(refusal.message == "/userIds: 4 administrators, limit 3")
             try alice.call(appoint(Array(others.prefix(2)), 2))
-            // Change the rights of the same administrators, then dismiss one and appoint another
-            // user.
+            // Change the rights of the same administrators. Then dismiss one of them and appoint
+            // another user.
             try alice.call(appoint(Array(others.prefix(2)), 6))
             #expect(try alice.refusal(of: appoint([others[2]], 2)).code == .protoPayload)
             try alice.call(appoint([others[0]], nil))

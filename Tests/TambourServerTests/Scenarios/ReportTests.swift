@@ -108,7 +108,8 @@ struct ReportTests {
             func reason(_ count: Int) -> AnyValue {
                 AnyValue(Text(String(repeating: "x", count: count)))
             }
-            // The header of a short text takes one byte.
+            // The header of a short text takes one byte, so a reason of 20 bytes is one byte too
+            // long.
             let long = ComplainRequest(ids: [bob.userID.rawValue], reason: reason(20))
             #expect(try alice.code(of: long) == .protoPayload)
             let group = try alice.createGroup("G", with: [bob], cid: 1)

@@ -225,7 +225,7 @@ struct MsgSearchTests {
 }
 
 extension ChatID {
-    /// The id of a dialog with a user who does not exist.
+    /// The id of the dialog with a user who does not exist.
     fileprivate var nowhere: ChatID { ChatID(rawValue ^ 0x7fff_ffff) }
 }
 

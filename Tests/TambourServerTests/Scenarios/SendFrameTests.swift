@@ -25,8 +25,8 @@ struct SendFrameTests {
             #expect(alice.receivedBytes - before <= 266)
             before = bob.receivedBytes
             #expect(try bob.news().count == 1)
-            // This includes 31 bytes for `ttl`, `mark` and `unread`, which only a classic client
-            // gets.
+            // The limit includes 31 bytes for `ttl`, `mark` and `unread`. Only classic clients get
+            // these fields.
             #expect(bob.receivedBytes - before - fence <= 270)
         }
     }

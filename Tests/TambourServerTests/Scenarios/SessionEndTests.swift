@@ -8,8 +8,8 @@ import Testing
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// Keeps the engine busy until `release`, so that the commands posted meanwhile run in a fixed
-/// order.
+/// Keeps the engine busy until `release`. So the commands that arrive in the meantime run in a
+/// fixed order.
 private final class EngineHold: Sendable {
     private let gate = DispatchSemaphore(value: 0)
 
@@ -23,8 +23,8 @@ private final class EngineHold: Sendable {
                 return .done
             }
         )
-        // Wait until the command runs. If later commands joined its turn, the engine would run
-        // commands of other accounts before them.
+        // Wait until the command runs. Later commands must not join its turn. Otherwise, the engine
+        // would run commands of other accounts before them.
         isRunning.wait()
     }
 
@@ -37,12 +37,12 @@ struct SessionEndTests {
         case logout, closedByAnother, kicked, blocked, erased
     }
 
-    /// Commands that would each leave a trace.
+    /// Commands that each leave a trace if the server runs them.
     enum Late: CaseIterable {
         case send, mark, contact, track, token
     }
 
-    /// Ends the session of `phone`. The engine ends it before it runs any later request.
+    /// Ends the session of `phone`. The engine ends the session before it runs any later request.
     private func end(
         _ phone: WireClient,
         _ ending: Ending,
@@ -77,7 +77,7 @@ struct SessionEndTests {
                 }
             )
         }
-        // A fence: the request has reached the engine's queue.
+        // A fence: after these replies, the request that ends the session is in the engine's queue.
         _ = try laptop.call(PingRequest())
         _ = try phone.call(PingRequest())
     }
@@ -91,7 +91,7 @@ struct SessionEndTests {
         try withPair { server, alice, bob, chat in
             let laptop = try server.signIn(phoneOf: alice, device: "laptop")
             let first = try bob.send("hi", to: chat, cid: 1).message
-            // Make sure that the dialog is open and listed before the session ends.
+            // The dialog must be open and listed before the session ends.
             try alice.send("hello", to: chat, cid: 1)
             let user = alice.userID
             func traces() throws -> [Int64] {
@@ -133,7 +133,7 @@ struct SessionEndTests {
             #expect(error == "proto.state")
             if ending != .blocked { try alice.waitForClose() }
             if ending == .erased {
-                // Earlier data is gone, and no new data has appeared.
+                // The erasure has deleted earlier data. No new data has appeared.
                 #expect(try zip(traces(), before).allSatisfy { $0 <= $1 })
             } else {
                 #expect(try traces() == before)
@@ -147,7 +147,7 @@ struct SessionEndTests {
             let laptop = try server.signIn(phoneOf: alice, device: "laptop")
             try bob.send("hi", to: chat, cid: 1)
             let hold = EngineHold(server)
-            // A query waits for earlier commands.
+            // A query waits for the earlier commands of its session.
             let mark = ChatMarkRequest(type: .readMessage, chatID: chat)
             if ending == .kicked { try alice.send(mark) }
             try end(alice, ending, by: laptop, of: server)

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("How many sessions a user has")
 struct SessionQuotaTests {
-    /// Waits until the server has noticed that the other connections are gone.
+    /// Waits until the server has noticed that all other connections are closed.
     private func waitUntilAlone(_ client: WireClient, on server: TestServer) throws {
         let deadline = ContinuousClock.now + .seconds(60)
         while server.server.gateway.shared.accounts.count > 1 {
@@ -30,7 +30,7 @@ struct SessionQuotaTests {
                 if number < 3 { others[number].close() }
                 if number < 3 { try waitUntilAlone(alice, on: server) }
             }
-            // The first session is the oldest, but it is connected.
+            // The first session is the oldest. The server keeps it, because it is connected.
             #expect(try alice.call(SessionsInfoRequest()).sessions.count == 3)
             let again = try server.connect()
             for dead in others.prefix(2) {

@@ -68,7 +68,7 @@ struct LogTests {
         )
     }
 
-    /// Returns a user who has logged in with this version of the app.
+    /// Returns a user who has logged in with an app of this version.
     private func user(_ server: TestServer, version: String?) throws -> WireClient {
         let client = try server.signUp("User")
         try client.call(
@@ -289,8 +289,8 @@ struct SessionsCloseTests {
             let request = ChatsListRequest()
             for _ in 0..<100 { try alice.send(request) }
             try laptop.call(SessionsCloseRequest())
-            // Send more requests than the server answers before it closes; then the connection
-            // breaks.
+            // Send more requests than the server answers before it closes the connection. Sending
+            // then fails.
             #expect(throws: WireClient.Failure.self) {
                 for _ in 0..<1_000_000 {
                     try alice.send(request)

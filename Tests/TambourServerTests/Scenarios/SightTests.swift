@@ -5,7 +5,7 @@ import TambourServer
 import TambourTesting
 import Testing
 
-/// A relation of Bob to Alice, which determines what she may learn about him.
+/// A relation between Bob and Alice. The relation determines what she may learn about him.
 private enum Relation: String, CaseIterable, CustomTestStringConvertible {
     case stranger, wasFoundByOther, isAddedByOther
     case foundByPhone, foundByName, foundByLink
@@ -38,7 +38,7 @@ private enum Relation: String, CaseIterable, CustomTestStringConvertible {
     }
 }
 
-/// Alice and Bob, connected only by one relation, and Carol, whom both know.
+/// Alice and Bob, who are connected only by one relation, and Carol. Both know Carol.
 private struct Pair {
     let server: TestServer
     let alice: WireClient
@@ -79,7 +79,7 @@ private struct Pair {
         ChatJoinRequest(link: try link(of: chat, by: owner))
     }
 
-    /// Makes Carol forward a message of Bob's to Alice.
+    /// Makes Carol forward one of Bob's messages to Alice.
     private func forward(_ attaches: [NewAttach] = []) throws {
         let chat = bob.dialog(with: carol)
         let message = NewMessage(cid: 1, text: "news", attaches: attaches)
@@ -126,8 +126,8 @@ private struct Pair {
         case .ownsChannel:
             let channel = try bob.createGroup("News", with: [carol], type: "CHANNEL", cid: 1)
             try alice.call(joining(channel, of: bob))
-            // Alice has found Bob through the channel's link. Make the server forget this by noting
-            // many other users, because only the channel itself may make Bob visible to her.
+            // Alice has found Bob through the channel's link. Only the channel itself may make Bob
+            // visible to her. So note many other users, and the server forgets that she found him.
             let many = (1...400).map { UserID($0) }
             server.server.messenger.foundPeople.note(many, by: alice.userID)
         case .readsHerChannel:
@@ -190,9 +190,10 @@ private struct Pair {
         return reply.presence.pairs.map(\.0)
     }
 
-    /// Sends each request that is refused if the caller does not see the named user.
+    /// Sends every kind of request that the server refuses if the caller does not see the named
+    /// user.
     ///
-    /// - Returns: The refusal of each request; nil for success.
+    /// - Returns: The refusal of each request; nil if the request succeeded.
     func doors(of user: UserID, cid: Int64) throws -> [String: RequestError?] {
         func refusal(_ request: some WireRequest) throws -> RequestError? {
             let number = try alice.send(request)
@@ -226,7 +227,8 @@ private struct Pair {
         ]
     }
 
-    /// Returns the users whom Alice's payloads name, and the users whose presence they contain.
+    /// Returns two sets: the users that Alice's payloads name, and the users whose presence the
+    /// payloads contain.
     func met() throws -> (people: Set<UserID>, present: Set<UserID>) {
         let login = try server.reconnect(alice).login
         var people = Set(login.contacts.map(\.id))

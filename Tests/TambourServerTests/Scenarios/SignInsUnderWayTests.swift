@@ -17,8 +17,7 @@ extension TestServer {
     }
 }
 
-/// Combines every way to log in with every event that takes sessions away while the login is in
-/// progress.
+/// Combines every way to log in with every event that ends sessions while the login is in progress.
 @Suite("Logins under way when sessions are taken away")
 struct SignInsUnderWayTests {
     /// The login in progress.
@@ -35,9 +34,11 @@ struct SignInsUnderWayTests {
 
     @Test("lead to no session", arguments: Way.allCases, Taking.allCases)
     func dead(way: Way, taking: Taking) throws {
-        // A logout from one device does not mean that the phone or the password is compromised.
+        // A logout of one device does not show that somebody has stolen the phone or the password.
+        // The login in progress stays valid, so skip these cases.
         if taking == .logout, [.challengeByCode, .code].contains(way) { return }
-        // Without another session to close, the login in progress may be the owner's.
+        // If there is no other session to close, the login in progress may be the owner's. Skip
+        // these cases.
         if taking == .closedByTheApprover, [.challengeByCode, .code].contains(way) { return }
         try withServer { server in
             let thief = try server.connect(device: "thief")
@@ -180,7 +181,8 @@ struct SignInsUnderWayTests {
         case .logout: try alice.call(LogoutRequest())
         case .closedByAnother: try laptop.call(SessionsCloseRequest())
         case .closedByTheApprover:
-            // After this logout, there is no other session to close.
+            // After this logout, Alice's session is the only one, so her next request closes no
+            // session.
             try laptop.call(LogoutRequest())
             try alice.call(SessionsCloseRequest())
         case .kicked:

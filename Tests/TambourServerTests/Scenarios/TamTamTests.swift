@@ -8,7 +8,7 @@ import Testing
 @testable import TambourGateway
 @testable import TambourMessenger
 
-/// A payload's map that no generated type describes.
+/// A map from a payload, if no generated type describes the map.
 private struct Fields {
     let values: [String: AnyValue]
 
@@ -22,7 +22,7 @@ private struct Fields {
 
     var keys: Set<String> { Set(values.keys) }
 
-    /// Returns the value of a key; nil for a missing key.
+    /// Returns the value of a key; nil if the key is missing.
     subscript(_ key: String) -> AnyValue? { values[key] }
 
     func map(_ key: String) throws -> Fields {
@@ -67,14 +67,14 @@ extension WireClient {
 }
 
 extension TestServer {
-    /// Returns the reply to AUTH for a code that a TamTam app requested.
+    /// Requests a code as a TamTam app does, and returns the reply of AUTH to this code.
     fileprivate func checkAsTamTam(_ phone: Int64, on client: WireClient) throws -> Fields {
         let token = try client.askAsTamTam(phone).text("verifyToken")
         let code = try receivedCode(of: phone)
         return try client.fields(AuthCodeRequest(token: token, verifyCode: code))
     }
 
-    /// Signs up a new phone or signs in a known one, and stores the LOGIN token in the client.
+    /// Signs up a new phone, or signs in a known phone. Stores the LOGIN token in the client.
     @discardableResult
     fileprivate func enterAsTamTam(_ phone: Int64, on client: WireClient) throws -> Fields {
         let types = try checkAsTamTam(phone, on: client).map("tokenTypes")
@@ -112,7 +112,7 @@ struct TamTamTests {
 
     private func connect(_ server: TestServer, _ listener: Int = 0) throws -> WireClient {
         let client = try WireClient(address: server.addresses[listener])
-        // As the apps send it: no build number, no ids, and a low version.
+        // The apps send no build number, no ids, and a low version.
         let agent = UserAgent(deviceType: "ANDROID", appVersion: "2.34.1")
         try client.call(SessionInitRequest(userAgent: agent))
         return client
@@ -156,7 +156,7 @@ struct TamTamTests {
             #expect(profile["names"] == AnyValue([UserName(name: "Tanya Tam", type: "TT")]))
             #expect(profile["options"] == AnyValue(["TT"]))
 
-            // The phone is known now, so the second step returns the login token.
+            // The phone now has an account, so the second step returns the login token.
             let second = try connect(server)
             let known = try server.checkAsTamTam(phone, on: second)
             #expect(known.keys == ["tokenAttrs", "tokenTypes", "profile"])
@@ -172,7 +172,7 @@ struct TamTamTests {
             third.token = second.token
             let back = try third.fields(LoginRequest(token: third.token))
             #expect(try back.map("profile").keys == profile.keys)
-            // The apps send these requests after LOGIN; the server must not refuse any.
+            // The apps send these requests after LOGIN. The server must refuse none of them.
             _ = try third.raw(ContactInfoRequest(contactIDs: []))
             for opcode in [Opcode.ping, .sessionsInfo] {
                 let answer = try third.reply(to: third.send(opcode, payload: [0xC0]))
@@ -308,7 +308,7 @@ struct TamTamTests {
 
     // MARK: - Detection
 
-    /// A request that may reveal the dialect, and the dialect of the reply.
+    /// A request, and the dialect that it reveals: whether it is TamTam's; nil if it reveals none.
     struct Clue: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let request: CommandRequest
@@ -413,7 +413,8 @@ struct TamTamTests {
         try withListeners(listen) { server in
             let phone = server.freshPhone()
             let app = try connect(server, 1)
-            // Some apps send only the phone; a type is a sign of another client.
+            // Some apps send only the phone. A type is a sign of another client. In both cases, the
+            // dialect of the listener counts.
             for request in [
                 AuthRequestRequest(phone: PhoneNumber.format(phone)),
                 AuthRequestRequest(phone: PhoneNumber.format(phone), type: "START_AUTH"),

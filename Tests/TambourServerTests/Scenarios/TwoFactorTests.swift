@@ -116,8 +116,9 @@ struct TwoFactorTests {
 
             let track = try alice.checkedTrack("first one")
             try alice.call(AuthValidatePasswordRequest(trackID: track, password: "second one"))
-            // The server refuses a change that is announced as a first password, a removal or
-            // something unknown, or that announces a missing hint or e-mail address.
+            // The server refuses a change that is announced as a first password, as a removal or as
+            // something unknown. It also refuses a change that announces a hint or an e-mail
+            // address that is missing.
             for expected: [Int64] in [[0], [1, 3], [1, 4], [5], [9]] {
                 let request = AuthSet2faRequest(
                     trackID: track,
@@ -181,7 +182,7 @@ struct TwoFactorTests {
             func check(_ password: String) throws -> AuthCheckPasswordRequest {
                 AuthCheckPasswordRequest(trackID: try alice.track(), password: password)
             }
-            // The right password resets the count of wrong ones.
+            // A right password resets the count of wrong passwords.
             for _ in 0..<3 { #expect(try alice.code(of: check("no")) == .errorPasswordWrong) }
             try alice.call(check("correct horse"))
             let guesses = try (0..<5).map { _ in try client.send(answer("guess")) }
@@ -311,7 +312,7 @@ struct TwoFactorTests {
             for _ in 0..<3 { try eve.call(ask(eve, "bob@example.org")) }
             #expect(try eve.code(of: ask(eve, "carol@example.org")) == .authBlocked)
             try alice.call(ask(alice, "bob@example.org"))
-            // The same mailbox in another spelling.
+            // This is the address of the same mailbox, in another spelling.
             #expect(try alice.code(of: ask(alice, "Bob@Example.org")) == .authBlocked)
             try alice.call(ask(alice, "alice@example.org"))
             clock.advance(ms: 3_600_001)
@@ -431,7 +432,7 @@ struct TwoFactorTests {
             let first = try alice.track()
             try verify(address, on: first, alice)
             try alice.call(AuthSet2faRequest(trackID: first, password: "first one"))
-            // The thief of the session knows the present password.
+            // The thief has stolen a session and knows the present password.
             let unchecked = try thief.track()
             let checked = try thief.checkedTrack("first one")
             let asked = try thief.checkedTrack("first one")

@@ -5,8 +5,8 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// A reply contains the message it answers. A user who may not see the answered message must not
-/// get it in the reply.
+/// A reply contains a copy of the message that it answers. If a user may not see the answered
+/// message, the reply must not show it to this user.
 @Suite("A reply to a message that somebody does not see")
 struct WithheldReplyTests {
     /// The reasons why Carol does not see the answered message.
@@ -23,7 +23,7 @@ struct WithheldReplyTests {
         case msgSearch, chatSearch, chatMedia
     }
 
-    /// A chat with the secret message, and the requests by which a reader gets the reply.
+    /// A chat that contains the secret message, and the requests by which a reader gets the reply.
     private struct Scene {
         let server: TestServer
         let alice: WireClient
@@ -32,7 +32,7 @@ struct WithheldReplyTests {
         let secret: Message
         var cid: Int64 = 100
 
-        /// Sends Bob's reply to the secret, with a poll and a location.
+        /// Sends Bob's reply to the secret message. The reply contains a poll and a location.
         mutating func answer() throws -> Message {
             cid += 1
             let place = NewAttach(type: .location, latitude: 1, longitude: 2)
@@ -173,7 +173,7 @@ struct WithheldReplyTests {
         isBig: Bool,
         _ body: (inout Scene, _ carol: WireClient) throws -> Void
     ) throws {
-        // With this limit, the server treats a group of three as a big one.
+        // With the lower limit, the server treats a group of three members as a big group.
         try withServer(limits: isBig ? ["fanOutMembers": 2] : [:]) { server in
             let alice = try server.signUp("Alice")
             let bob = try server.signUp("Bob")
@@ -217,7 +217,7 @@ struct WithheldReplyTests {
             try withScene(reason, isBig: isBig) { scene, carol in
                 let payloads = try scene.payloads(on: path, to: carol)
                 #expect(holds(payloads, "SECRET") == false, "big: \(isBig)")
-                // Carol still gets the reply itself.
+                // Carol still gets the reply, but without the answered message.
                 let known = path == .polls ? "Yes?" : path == .pinnedPush ? "pin" : "answer"
                 #expect(holds(payloads, known), "big: \(isBig)")
             }
@@ -226,7 +226,7 @@ struct WithheldReplyTests {
 
     @Test("brings it to everybody else", arguments: Path.allCases)
     func shown(path: Path) throws {
-        // These payloads never contain the answered message, for any user.
+        // For every user, these payloads omit the answered message. So skip them.
         if [.pinnedPush, .forward].contains(path) { return }
         for isBig in [false, true] {
             try withScene(.addedWithoutHistory, isBig: isBig) { scene, _ in

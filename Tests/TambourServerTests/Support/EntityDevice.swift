@@ -3,11 +3,11 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// A device of a user, with short forms of operations.
+/// A device of a user. Its functions build entity operations in a short form.
 struct EntityDevice {
     let client: WireClient
 
-    /// Sends operations in one request; `clientNow` is the device's clock.
+    /// Sends operations in one request. `clientNow` is the time on the device's clock.
     func push(
         _ operations: [EntityOperation],
         clientNow: Int64 = 1_000_000
@@ -41,8 +41,8 @@ struct EntityDevice {
         try client.call(ObjPullRequest(since: mark, count: count, after: after))
     }
 
-    /// Requests all pages after a mark. Returns their entities, the next mark, and the number of
-    /// pages.
+    /// Requests all pages after a mark. Returns the entities of these pages, the next mark, and the
+    /// number of pages.
     func pullAll(since mark: Int64 = 0, count: Int64? = nil) throws
         -> (entities: [Entity], time: Int64, pages: Int)
     {
@@ -131,7 +131,8 @@ extension EntityResult {
     }
 }
 
-/// Runs `body` with Alice's phone, her tablet, and the id of a profile below an account.
+/// Runs `body` with the server, Alice's phone, her tablet, and the id of a profile below an
+/// account.
 func withEntityDevices(
     limits overrides: [String: Int] = [:],
     _ body: (TestServer, EntityDevice, EntityDevice, EntityID) throws -> Void

@@ -2,7 +2,7 @@ import Synchronization
 import TambourMessenger
 import Testing
 
-/// A source of previews that waits until a test provides the result.
+/// A source of link previews. It answers a request only when the test provides the result.
 final class PreviewDesk: Sendable {
     private struct Look {
         let link: String
@@ -36,11 +36,11 @@ final class PreviewDesk: Sendable {
 
     /// All requested links, in order.
     var seen: [String] { state.withLock { $0.seen } }
-    /// The links that are being loaded.
+    /// The links that the source is loading.
     var open: [String] { state.withLock { $0.looks.map(\.link) } }
     var cancelled: [String] { state.withLock { $0.cancelled } }
 
-    /// Finishes loading a link.
+    /// Ends the loading of a link with this result.
     func finish(_ link: String, _ finding: LinkPreviewSource.Finding) throws {
         let look = state.withLock { state in
             state.looks.firstIndex { $0.link == link }.map { state.looks.remove(at: $0) }

@@ -27,8 +27,8 @@ func withServer(
     try body(server)
 }
 
-/// Runs `body` with Alice and Bob, each on one device, and the id of their dialog, which does not
-/// exist yet.
+/// Runs `body` with Alice and Bob, who each have one device, and with the id of their dialog. The
+/// dialog does not exist yet.
 func withPair(
     limits overrides: [String: Int] = [:],
     environment: Environment = .live,
@@ -47,7 +47,7 @@ func withPair(
 }
 
 extension TestServer {
-    /// Runs `body` on the engine as one command, and waits for it.
+    /// Runs `body` on the engine as one command, and waits until it ends.
     func run(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
         try LiveAdminBackend(server).write(body)
     }
@@ -83,12 +83,12 @@ final class ManualClock: Sendable {
 }
 
 extension WireClient {
-    /// Returns all pushes except presence, which has a separate suite. A PING serves as a fence.
+    /// Returns all pushes except presence pushes. A PING serves as a fence.
     func news() throws -> [Push] {
         try takePushes().filter { $0.opcode != .notifPresence }
     }
 
-    /// Returns the decoded pushes of one kind; other pushes make the test fail.
+    /// Returns the decoded pushes with this opcode. Any other push makes the test fail.
     func only<Payload: WirePayload>(
         _ opcode: Opcode,
         as type: Payload.Type,
@@ -108,7 +108,7 @@ extension WireClient {
         #expect(news.isEmpty, "\(news.map(\.opcode))", sourceLocation: sourceLocation)
     }
 
-    /// Returns the code that a request is refused with.
+    /// Returns the error code with which the server refuses a request.
     func code(of request: some WireRequest) throws -> RequestError.Code {
         try refusal(of: request).code
     }
@@ -158,5 +158,5 @@ extension TestServer {
     }
 }
 
-/// Milliseconds since 1970 by the machine's clock.
+/// The present time on the machine's clock, in milliseconds since 1970.
 var wallNow: Int64 { Environment.live.wallMs() }

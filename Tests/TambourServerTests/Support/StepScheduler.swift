@@ -1,7 +1,7 @@
 import TambourQueues
 
-/// Runs the work of queues one piece at a time, on one thread and in the order of submission. Only
-/// the test moves its clock.
+/// Runs the work of queues one piece at a time, on one thread and in the order of submission. The
+/// clock advances only when the test calls `advance`.
 ///
 /// `@unchecked Sendable`: everything happens on the thread of the test.
 final class StepScheduler: SimulatedScheduler, @unchecked Sendable {
@@ -22,7 +22,7 @@ final class StepScheduler: SimulatedScheduler, @unchecked Sendable {
 
     func isOn(_ queue: SerialQueue) -> Bool { running.last === queue }
 
-    /// Advances the clock. Work that becomes due waits to be run.
+    /// Advances the clock. Makes due work ready, but does not run it.
     func advance(by duration: Duration) {
         now += duration
         let due = delayed.filter { $0.due <= now }.sorted { $0.due < $1.due }
@@ -30,9 +30,10 @@ final class StepScheduler: SimulatedScheduler, @unchecked Sendable {
         waiting += due.map(\.piece)
     }
 
-    /// Runs the next piece of a queue that is not running already, as another thread would.
+    /// Runs the next piece of work whose queue is not running already. A piece can call this
+    /// function, as if another thread ran the next piece.
     ///
-    /// - Returns: whether a piece ran.
+    /// - Returns: Whether a piece ran.
     @discardableResult
     func step() -> Bool {
         let next = waiting.firstIndex { piece in !running.contains { $0 === piece.queue } }

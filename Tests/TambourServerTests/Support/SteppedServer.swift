@@ -11,8 +11,8 @@ import Testing
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// A whole server without listeners that does one piece of work at each step of the test. So tests
-/// can count the work done before an event instead of timing it.
+/// A whole server without listeners. At each step of the test, the server does one piece of work.
+/// So a test can count the pieces before an event, and need not measure time.
 final class SteppedServer {
     let scheduler = StepScheduler()
     let server: Server
@@ -69,7 +69,7 @@ final class SteppedServer {
         scheduler.runAll()
     }
 
-    /// Creates accounts before the server starts, and then releases the lock of the directory.
+    /// Creates accounts before the server starts. Then releases the lock of the data directory.
     private static func makeUsers(_ count: Int, in directory: String) throws -> [String] {
         var tokens: [String] = []
         let admin = AdminService(try OfflineAdminBackend(dataDirectory: directory))
@@ -89,7 +89,7 @@ final class SteppedServer {
         TestServer.removeDirectory(directory)
     }
 
-    /// Makes the lanes check their sockets.
+    /// Makes the lanes check their sockets for new data.
     func poke() {
         for lane in server.gateway.lanes {
             scheduler.run(on: lane.queue, after: .zero) { lane.serve() }
@@ -182,7 +182,7 @@ final class SteppedClient {
         return sequence
     }
 
-    /// Returns whether the reply has arrived; runs no work for it.
+    /// Returns whether the reply has arrived. Does not make the server work.
     func hasReply(to number: UInt16) -> Bool {
         look()
         return packets.contains { Self.isReply($0, to: number) }
@@ -203,7 +203,7 @@ final class SteppedClient {
             && packet.header.command != PacketCommand.request.rawValue
     }
 
-    /// Reads everything that has arrived.
+    /// Reads all bytes that have arrived.
     func look() {
         var chunk = [UInt8](repeating: 0, count: 65_536)
         while true {

@@ -8,17 +8,17 @@ import TambourTesting
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// An integer column, and the key of its table.
+/// An integer column, with the name and the key of its table.
 struct StoreColumn: Sendable {
     let table: String
     let name: String
     let keys: [String]
-    /// The values that `admin check` accepts; nil for any value.
+    /// The values that `admin check` accepts; nil if it accepts any value.
     let range: ClosedRange<Int64>?
 }
 
-/// A small store with at least one row in every table, and the requests that its users send to a
-/// server.
+/// A small store with at least one row in every table. Can send the requests of the store's users
+/// to a server.
 final class StoredWorld {
     private let directory: String
     private let copy: String
@@ -29,7 +29,8 @@ final class StoredWorld {
     private var dialog: ChatID { .dialog(people[0].id, people[1].id) }
     private var chats: [ChatID] { [dialog, ChatID(0), group, channel] }
 
-    /// The number of messages in the group, whose first blocks are in the word index.
+    /// The number of messages in the group. The word index contains the first blocks of these
+    /// messages.
     private static let messages = 80
 
     init() throws {
@@ -122,8 +123,8 @@ final class StoredWorld {
         try server.indexWords()
     }
 
-    /// Inserts one row into each table that is still empty. Filling these tables by requests would
-    /// take many requests.
+    /// Inserts one row into each table that is still empty. The test would need many requests to
+    /// fill these tables.
     private static func fillRest(_ connection: SQLiteConnection) throws {
         for table in try tables(of: connection) {
             let count = try connection.prepare("SELECT count(*) FROM \(table)")
@@ -186,9 +187,9 @@ final class StoredWorld {
         }
     }
 
-    /// Returns a data directory with a copy of the store to which a statement was applied, and
-    /// whether the statement changed a row. An `UPDATE OR IGNORE` to a key that is taken changes
-    /// none.
+    /// Applies a statement to a copy of the store. Returns the data directory of the copy, and
+    /// whether the statement changed a row. An `UPDATE OR IGNORE` changes no row if it sets a key
+    /// that another row has.
     func copy(changedBy sql: String) throws -> (directory: String, hasChanged: Bool) {
         let directory = try TestServer.temporaryDirectory()
         let path = "\(directory)/tambour.db"
@@ -201,7 +202,8 @@ final class StoredWorld {
 
     // MARK: - Requests
 
-    /// Sends requests of both users to a server on the store; ignores refusals and failures.
+    /// Sends the requests of both users to a server that runs on the store. Ignores refusals and
+    /// failures.
     func visit(_ server: TestServer) {
         for (token, _) in people {
             guard let client = try? server.connect() else { continue }
@@ -265,7 +267,7 @@ final class StoredWorld {
         client.close()
     }
 
-    /// Waits for the server's background work: due messages, words, purges.
+    /// Waits until the server has sent due messages, indexed words and purged old data.
     func waitForOwnWork(of server: TestServer) throws {
         for work in [server.server.messenger.housekeeper.run, server.server.messenger.delayed.run] {
             let done = DispatchSemaphore(value: 0)
@@ -279,7 +281,7 @@ final class StoredWorld {
         }
     }
 
-    /// Runs the admin commands that only read, then erases the second user.
+    /// Runs all admin commands that only read. Then erases the second user.
     func administer(_ server: TestServer) throws {
         let requests: [AdminService.Request] = [
             .users(AdminFilter()), .users(AdminFilter([.idleDays: "36500"])),
@@ -289,7 +291,7 @@ final class StoredWorld {
         let ids = people.map { AdminService.Request.export(user: "\($0.id)") }
         let shown = people.map { AdminService.Request.user("\($0.id)") }
         for request in requests + ids + shown {
-            // A refusal also counts as an answer.
+            // Ignore refusals. A refusal also shows that the server still works.
             _ = try? server.admin(request)
         }
         _ = try? server.admin(.erase(user: "\(people[1].id)", isConfirmed: true))

@@ -7,8 +7,8 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// The commit clock never runs backwards, and a login's `time` is below the clocks of all future
-/// commits.
+/// Tests that the commit clock never runs backwards, and that a login's `time` is less than the
+/// clock of every later commit.
 @Suite("Commit clock")
 struct CommitClockTests {
     private static let isSoak = ProcessInfo.processInfo.environment["TAMBOUR_SOAK"] == "1"
@@ -100,13 +100,14 @@ struct CommitClockTests {
     }
 }
 
-/// One thread commits while another logs in. Each login reads the time, then opens a snapshot.
+/// A race of two threads: one commits, the other logs in. Each login reads the time first and then
+/// opens a snapshot.
 ///
-/// Every commit creates an account, and account ids rise with the commits. So the last id
-/// identifies a snapshot.
+/// Every commit creates an account, and each account gets a higher id. So the last account id in a
+/// snapshot shows which commits the snapshot contains.
 ///
-/// `@unchecked Sendable`: the test reads the threads' results after both have ended; `isOver` is
-/// atomic.
+/// `@unchecked Sendable`: the test reads the results of the threads only after both threads have
+/// ended; `isOver` is atomic.
 private final class Race: @unchecked Sendable {
     private let directory: URL
     private let core: EngineCore
@@ -114,7 +115,7 @@ private final class Race: @unchecked Sendable {
     private let reader: SQLiteConnection
     private let lastID: any SQLStatement
     private let isOver = Atomic(false)
-    /// The clock of each commit; each commit creates the account with the next id.
+    /// The clocks of the commits, in order. Each commit creates the account with the next id.
     private var clocks: [Int64] = []
     private var snapshots: [(time: Int64, lastID: Int64)] = []
     private(set) var farthestMs: Int64 = 0
@@ -150,7 +151,7 @@ private final class Race: @unchecked Sendable {
         try? FileManager.default.removeItem(at: directory)
     }
 
-    /// Runs until enough logins are done, or until the time is over.
+    /// Runs until there are `logins` logins, or until `duration` is over.
     func run(logins: Int?, commitsPerSecond: Int?, duration: Duration?) throws {
         let ended = DispatchSemaphore(value: 0)
         let writing = Thread { [self] in
@@ -199,7 +200,8 @@ private final class Race: @unchecked Sendable {
         )
         let after = wall()
         let clock = ct.withLock { $0 }
-        // The wall clock moves during the commit, so any value in between is right.
+        // The wall clock moves during the commit. The commit's clock may have any value between the
+        // two readings of the wall clock.
         farthestMs = max(farthestMs, before - clock, clock - after)
         clocks.append(clock)
     }
@@ -213,7 +215,8 @@ private final class Race: @unchecked Sendable {
         snapshots.append((time, lastID.isNull(0) ? 0 : lastID.int(0)))
     }
 
-    /// Returns how many logins missed a commit whose clock is at or below their time.
+    /// Returns how many logins missed a commit. A login must contain every commit whose clock is at
+    /// or below the login's time.
     func missed() -> Int {
         snapshots.count { time, lastID in
             lastID < clocks.count && clocks[Int(lastID)] <= time

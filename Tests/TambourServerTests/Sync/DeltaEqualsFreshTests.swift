@@ -6,12 +6,12 @@ import TambourProtocol
 import TambourStore
 import Testing
 
-/// A client's old state merged with a login's delta equals the state of a fresh client at that
-/// moment.
+/// Tests that a client's old state, merged with the delta of a login, equals the state that a fresh
+/// client gets at the same moment.
 ///
-/// Each sequence depends only on its number: `TAMBOUR_SEED=17` plays only number 17,
-/// `TAMBOUR_SOAK=1` plays 5,000 instead of 100. `Tests/mutants/README.md` lists the writes that
-/// these sequences guard.
+/// Each sequence depends only on its seed. `TAMBOUR_SEED=17` plays only seed 17. `TAMBOUR_SOAK=1`
+/// plays 5,000 seeds instead of 100. `Tests/mutants/README.md` lists the writes that these
+/// sequences guard.
 @Suite("Delta equals fresh")
 struct DeltaEqualsFreshTests {
     @Test("state kept from old logins plus deltas equals a full login, whatever happened between")
@@ -85,7 +85,7 @@ struct DeltaEqualsFreshTests {
 
     @Test("contacts that do not fit one delta come with the next logins, none is lost")
     func contactsInParts() throws {
-        // Room for two contacts per reply, next to 500 bytes of settings.
+        // Each reply has room for two contacts and 500 bytes of settings.
         let machine = try SyncMachine(
             seed: 1,
             limits: Limits(overrides: ["maxReplyBytes": 1_600]),
@@ -103,7 +103,8 @@ struct DeltaEqualsFreshTests {
         ])
         machine.world.wallMs += 10
         var mark = machine.safeTime
-        // First three contacts at once, which do not fit into one reply, then further ones in turn.
+        // Three contacts change in the first batch, and they do not fit into one reply. The others
+        // change in the batches after it.
         let changes = [[1, 2, 3], [4], [5], [6, 7], [8]]
         for change in changes {
             machine.world.wallMs += 1

@@ -46,7 +46,8 @@ struct LoginSettingsTests {
             let others = try (0..<60).map { try server.signUp("User \($0)") }
             let chats = others.map { alice.dialog(with: $0) }
             let user = alice.userID
-            // An older server limited the number of settings, but not their bytes.
+            // Store the settings as an older server would. It limited the number of settings, but
+            // not their bytes.
             try server.run { tx in
                 for chat in chats { try tx.set(AnyValue(Self.many), of: chat, for: user) }
                 let account = try #require(try tx.reader.account(user))

@@ -5,7 +5,7 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// Long reads take several steps, and pages end at a step's end.
+/// A long read takes several steps. A page ends where a step ends.
 @Suite("Steps of reading")
 struct ReadStepTests {
     /// Limits that make each step read only a few rows.
@@ -95,7 +95,7 @@ struct ReadStepTests {
             #expect(pages.count > 1)
             let seen = pages.flatMap(\.self)
             #expect(Set(seen.map(\.id)) == expected && seen.count == expected.count)
-            // The chats of a page may be in any order.
+            // The chats within one page may be in any order.
             for (page, older) in zip(pages, pages.dropFirst()) {
                 let oldest = try #require(page.map(\.lastEventTime).min())
                 #expect(older.allSatisfy { $0.lastEventTime <= oldest })
@@ -129,9 +129,9 @@ struct ReadStepTests {
         var answer = machine.beginLogin(request, from: caller)
         answer = machine.goOn(answer)
         #expect(answer.restOfQuery != nil)
-        // The login has already read the two newest changes. One of these chats changes again, and
-        // the user leaves the other one. The user also leaves the chat with the oldest change,
-        // which the login reads last.
+        // The login has already read the two newest changes, in two chats. One of these chats
+        // changes again, and the user leaves the other chat. The user also leaves the chat with the
+        // oldest change. The login reads this change last.
         let (oldest, newest, second) = keys.withLock { ($0[0], $0[7], $0[6]) }
         run(machine) { tx in
             for left in [oldest, second] {
@@ -153,7 +153,7 @@ struct ReadStepTests {
         #expect(first.time <= time)
         #expect(Set(first.chats.map(\.id)).count == 8)
         #expect(first.chats.filter { $0.id == oldest }.map(\.status) == [.removed])
-        // A client that applies the reply in order ends with the tombstone.
+        // The tombstone comes last. A client that applies the chats in order removes the chat.
         #expect(first.chats.filter { $0.id == second }.map(\.status) == [.active, .removed])
 
         machine.world.wallMs += 10
@@ -194,8 +194,8 @@ struct ReadStepTests {
         }
     }
 
-    /// Runs the first step of a query, then `change`, then the remaining steps, and expects the
-    /// refusal.
+    /// Runs the first step of a query, then `change`, and then the remaining steps. Expects that
+    /// the query ends with `refusal`.
     private func betweenStepsOfQuery(
         _ scene: (SyncMachine, ChatID, Caller, [UserID]) -> (
             request: QueryRequest, change: @Sendable (WriteTransaction) throws -> Void,

@@ -6,8 +6,8 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// All items that a login or a page orders by time may share one millisecond. In these tests the
-/// clock stands still.
+/// Tests that all items that a login or a page orders by time may share one millisecond. The clock
+/// stands still in these tests.
 @Suite("What shares one millisecond")
 struct SharedMillisecondTests {
     private static let capabilities: [[String]?] = [nil, ["sync-more"]]
@@ -18,7 +18,7 @@ struct SharedMillisecondTests {
         }
     }
 
-    /// Returns a message with the largest permitted content.
+    /// Returns a message with as much content as the server permits.
     private func large(_ cid: Int64, answering answered: MessageID? = nil) -> NewMessage {
         let element = Element(
             type: Text(String(repeating: "T", count: 512)),

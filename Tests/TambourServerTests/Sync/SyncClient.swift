@@ -3,7 +3,8 @@ import TambourMessenger
 import TambourProtocol
 import TambourStore
 
-/// One installation of one user: it stores the data it receives and merges the deltas of logins.
+/// One installation of a user's app. It stores the data that it receives, and merges the deltas of
+/// logins into it.
 final class SyncClient {
     let user: UserID
     let installation: String
@@ -11,19 +12,21 @@ final class SyncClient {
     private(set) var contacts: [UserID: User] = [:]
     /// Drafts and folders.
     private(set) var own = SyncOwn()
-    /// The scheduled messages of each chat, with the `lastDelayedUpdateTime` at which they were
-    /// fetched.
+    /// The scheduled messages of each chat. `updated` is the chat's `lastDelayedUpdateTime` at the
+    /// time of the fetch.
     private var delayed: [ChatID: (updated: Int64, messages: [Message])] = [:]
-    /// The `time` of the last login after which the client was complete; nil before the first.
+    /// The `time` of the last login after which the client had read everything; nil before the
+    /// first such login.
     private(set) var mark: Int64?
-    /// The number of changes on a page of SYNC_MORE; nil for a client without `sync-more`.
+    /// The number of changes on each page of SYNC_MORE; nil if the client does not have the
+    /// capability `sync-more`.
     private let morePage: Int64?
-    /// Whether the client has read everything that the last login left to SYNC_MORE.
+    /// Whether the client has read all pages of SYNC_MORE that the last login left.
     private(set) var isComplete = true
-    /// The number of SYNC_MORE pages read.
+    /// The number of SYNC_MORE pages that the client has read.
     private(set) var morePages = 0
     private(set) var logins = 0
-    /// The login token and its caller; nil when signed out.
+    /// The login token and the caller of the session; nil if the client is signed out.
     var session: (token: String, caller: Caller)?
 
     init(user: UserID, installation: String, morePage: Int64? = nil) {
@@ -43,14 +46,15 @@ final class SyncClient {
     /// Logs in with the client's mark and merges the reply.
     ///
     /// - Parameters:
-    ///   - count: The number of chats on the first page; the rest come by CHATS_LIST or SYNC_MORE.
-    ///   - pages: The number of SYNC_MORE pages to read before the connection is lost.
+    ///   - count: The number of chats on the first page. The client gets the other chats by
+    ///     CHATS_LIST or SYNC_MORE.
+    ///   - pages: The number of SYNC_MORE pages that the client reads before the connection breaks.
     func login(_ machine: SyncMachine, count: Int64, pages: Int = .max) throws {
         while let session, try loginOnce(session, machine, count: count, pages: pages) {}
     }
 
-    /// - Returns: Whether the reply may have lacked room for some drafts; then the next login
-    ///   contains them.
+    /// - Returns: Whether the reply may have had no room for some drafts. In this case, the next
+    ///   login contains these drafts.
     private func loginOnce(
         _ session: (token: String, caller: Caller),
         _ machine: SyncMachine,
@@ -83,8 +87,8 @@ final class SyncClient {
         guard reply.chatMarker != nil else {
             throw Divergence("a delta brought a dialog without its contact: \(unknown)")
         }
-        // A client requests the contacts that did not fit on the first page when it first shows
-        // them.
+        // Some contacts did not fit on the first page. A client requests such a contact when it
+        // first shows the contact.
         let asked = try machine.ask(
             .contactInfo(ContactInfoRequest(contactIDs: unknown)),
             from: requester(),
@@ -102,9 +106,10 @@ final class SyncClient {
         }
     }
 
-    /// Reads the changes that a login has left out.
+    /// Reads the changes that a login left out.
     ///
-    /// - Returns: Whether everything was read; false when `pages` was too small.
+    /// - Returns: Whether the client has read everything; false if `pages` was too small or the
+    ///   server demanded a full login.
     private func readMore(
         _ ranges: [SyncRange],
         pages: Int,
@@ -141,7 +146,7 @@ final class SyncClient {
         return true
     }
 
-    /// Returns the state of a client that stores nothing and requests everything now.
+    /// Returns the state that a client gets if it stores nothing and requests everything now.
     func fresh(
         _ machine: SyncMachine
     ) throws -> (chats: [ChatID: Chat], contacts: [UserID: User], own: SyncOwn) {
@@ -243,7 +248,7 @@ final class SyncClient {
         try oracle.check(fresh.contacts, of: user)
     }
 
-    /// Compares the newest messages of a chat with the oracle's.
+    /// Compares the newest messages of a chat with the messages that the oracle expects.
     func checkHistory(of chat: SyncOracle.Chat, _ machine: SyncMachine, _ oracle: SyncOracle) throws
     {
         let reply = try machine.ask(
@@ -284,7 +289,7 @@ final class SyncClient {
             as: ChatHistoryReply.self
         )
         return (reply.messages ?? []).map { message in
-            // A change of the answered message does not change `lastDelayedUpdateTime`, so do not
+            // If the answered message changes, `lastDelayedUpdateTime` does not change. So do not
             // compare the link.
             var message = message
             message.link = nil

@@ -3,7 +3,8 @@ import TambourServer
 import TambourStore
 import TambourTesting
 
-/// The expected comments on the posts of channels, built only from the replies of commands.
+/// The comments that each post should have. The oracle learns them only from the replies of
+/// commands.
 struct CommentOracle {
     struct Thread {
         let channel: SyncOracle.Name
@@ -15,7 +16,7 @@ struct CommentOracle {
     mutating func add(_ comment: Message, on post: MessageID, in channel: SyncOracle.Name) {
         guard let sender = comment.sender else { return }
         let message = SyncOracle.Message(id: comment.id, sender: sender, text: "\(comment.text)")
-        // The server answers a retry with the first result.
+        // For a retry, the server answers with the first result.
         if threads[post]?.comments.contains(where: { $0.id == message.id }) == true { return }
         threads[post, default: Thread(channel: channel)].comments.append(message)
     }
@@ -39,10 +40,10 @@ struct CommentOracle {
     }
 }
 
-/// Steps with comments, mixed with all other steps. Comments change nothing for the readers of the
-/// channel.
+/// Steps that write or change comments. The sequence mixes them with all other steps. Comments
+/// change nothing for the readers of the channel.
 extension SyncSequence {
-    /// Returns a step that writes a comment or changes one; nil when no channel has a post.
+    /// Returns a step that writes or changes a comment; nil if no channel has a post.
     func comment(_ index: Int) -> Step? {
         let user = clients[index].user
         let channels = oracle.chats(of: user).filter { $0.isChannel }
@@ -131,7 +132,7 @@ extension SyncSequence {
         }
     }
 
-    /// Returns a step in which the channel's owner enables comments.
+    /// Returns a step in which the owner of a channel enables comments.
     private func open(_ channel: SyncOracle.Chat) -> Step? {
         guard
             let owner = clients.firstIndex(where: {
@@ -147,7 +148,7 @@ extension SyncSequence {
         }
     }
 
-    /// - Throws: `Divergence` when a member does not see the expected comments on a visible post.
+    /// - Throws: `Divergence` if a member does not see the expected comments on a visible post.
     func checkComments(for client: SyncClient) throws {
         for (post, thread) in comments.threads.sorted(by: { $0.key < $1.key }) {
             guard
@@ -165,7 +166,7 @@ extension SyncSequence {
             )
             let expected = thread.comments.filter { $0.isVisible(to: client.user) }
             let seen = page.messages ?? []
-            // With a small reply limit, a page may lack its oldest messages.
+            // With a small reply limit, the oldest messages may be missing on a page.
             guard seen.map(\.id) == expected.suffix(seen.count).map(\.id),
                 seen.map({ "\($0.text)" }) == expected.suffix(seen.count).map(\.text),
                 seen.allSatisfy({ $0.postID == post }),

@@ -9,11 +9,11 @@ import TambourTesting
 import Testing
 
 extension SeededGenerator {
-    /// Returns one of the values; nil for an empty list.
+    /// Returns one of the values; nil if the list is empty.
     mutating func any<Value>(of values: [Value]) -> Value? { values.randomElement(using: &self) }
 }
 
-/// The machine's environment: a wall clock that the test moves, and a seed.
+/// The machine's environment: a wall clock that the test moves, and a random generator with a seed.
 final class ManualWorld: Sendable {
     private let wall: Mutex<Int64>
     private let random: Mutex<SeededGenerator>
@@ -40,12 +40,14 @@ final class ManualWorld: Sendable {
     }
 }
 
-/// The path of a request without sockets, queues or threads: dispatcher, engine, store, clock.
+/// Everything that handles a request, without sockets, queues and threads: dispatcher, engine,
+/// store and clock.
 ///
-/// One thread drives the machine step by step. A restart loses the memory: the clock and the writer
-/// are rebuilt from the file.
+/// One thread drives the machine step by step. A restart drops the clock and the writer in memory,
+/// and rebuilds both from the file.
 ///
-/// `@unchecked Sendable`: commands capture the machine, and they run on the thread that owns it.
+/// `@unchecked Sendable`: commands capture the machine, and they run on the thread that owns the
+/// machine.
 final class SyncMachine: @unchecked Sendable {
     static let code = "111111"
 
@@ -64,7 +66,7 @@ final class SyncMachine: @unchecked Sendable {
         self.limits = limits
         directory = try Self.scratchDirectory("sync")
         let path = directory.appendingPathComponent("tambour.db").path
-        // These tests simulate no power loss, so commits need no sync.
+        // These tests simulate no power failure, so commits need not sync the file to the disk.
         let connection = try SQLiteConnection(path: path, mode: .readWrite)
         try connection.execute("PRAGMA synchronous = OFF")
         try StoreConnection.migrate(connection)
@@ -83,7 +85,7 @@ final class SyncMachine: @unchecked Sendable {
         (core, clock) = try Self.started(writing, metrics, world, limits)
     }
 
-    /// Creates a directory, in memory if possible, because these tests do not concern disks.
+    /// Creates a directory, in memory if possible. These tests need no disk.
     static func scratchDirectory(_ name: String) throws -> URL {
         let memory = "/dev/shm"
         let parent =
@@ -98,7 +100,7 @@ final class SyncMachine: @unchecked Sendable {
         try? FileManager.default.removeItem(at: directory)
     }
 
-    /// Restarts, and so loses everything that is not on disk.
+    /// Restarts the machine. The machine loses everything that is not on disk.
     func restart() throws {
         (core, clock) = try Self.started(writing, metrics, world, limits)
     }
@@ -122,8 +124,8 @@ final class SyncMachine: @unchecked Sendable {
         return (core, clock)
     }
 
-    /// Runs commands in one transaction, or one by one if the transaction fails, as the engine
-    /// does.
+    /// Runs commands in one transaction, like the engine. If the transaction fails, runs the
+    /// commands one by one.
     func run(_ commands: [Command]) -> EngineCore.Result {
         core.run(commands[...], wall: { self.world.wallMs })
     }
@@ -136,8 +138,8 @@ final class SyncMachine: @unchecked Sendable {
         try reading.read { try $0.view(chat, for: user) != nil }
     }
 
-    /// Returns the groups that the next step erases a user from; empty before the erasure has
-    /// begun.
+    /// Returns the groups from which the next erasure step removes the user; empty if the erasure
+    /// has not begun.
     func groupsToErase(_ user: UserID) throws -> [ChatID] {
         try reading.read { snapshot in
             guard try snapshot.end(of: user).isErasing else { return [] }
@@ -146,7 +148,7 @@ final class SyncMachine: @unchecked Sendable {
         }
     }
 
-    /// Returns the messages to which the user still has a reaction or a vote.
+    /// Returns the messages that still have a reaction or a vote of the user.
     func messagesAnswered(by user: UserID, in chat: ChatID) throws -> Set<MessageID> {
         try reading.read { snapshot in
             let key = try snapshot.view(chat, for: user)?.key ?? ChatKey(chat.rawValue)
@@ -203,7 +205,7 @@ final class SyncMachine: @unchecked Sendable {
         return try reply(dispatcher.query(request, from: requester, time: time, on: reading))
     }
 
-    /// Runs the remaining steps and returns the reply as a client decodes it.
+    /// Runs the remaining steps of an answer. Returns the reply as a client decodes it.
     func reply<Reply: WirePayload>(_ answer: Answer) throws -> Reply {
         var answer = answer
         while answer.restOfQuery != nil { answer = goOn(answer) }
@@ -215,7 +217,7 @@ final class SyncMachine: @unchecked Sendable {
         }
     }
 
-    /// Creates accounts as `tambourd admin users create` does, and signs in the first.
+    /// Creates accounts as `tambourd admin users create` does, and signs in the first of them.
     func signedUp(
         _ count: Int
     ) throws -> (users: [UserID], token: String, caller: Caller) {

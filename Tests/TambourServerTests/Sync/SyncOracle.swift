@@ -2,17 +2,18 @@ import TambourEvents
 import TambourProtocol
 import TambourStore
 
-/// Two states that must be equal differ; the text describes the difference.
+/// An error: two states that must be equal differ. The text describes the difference.
 struct Divergence: Error, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = description }
 }
 
-/// The expected contents of the messenger, in plain arrays, built only from the replies of
-/// commands.
+/// The state that the messenger should have, in plain arrays. The oracle learns it only from the
+/// replies of commands.
 struct SyncOracle {
-    /// A chat independent of the viewer, because the wire ids of dialogs depend on the viewer.
+    /// A name of a chat that is the same for all viewers. The wire id of a dialog differs from
+    /// viewer to viewer.
     enum Name: Hashable {
         case pair(low: UserID, high: UserID)
         case group(ChatID)
@@ -40,7 +41,7 @@ struct SyncOracle {
         var text: String
         var isRemoved = false
         var hiddenFor: Set<UserID> = []
-        /// Whether the message is an event of the group, which belongs to no user.
+        /// Whether the message is an event of the group. No user owns an event.
         var isEvent = false
         var reactions: [UserID: String] = [:]
         var poll: Poll?
@@ -55,16 +56,16 @@ struct SyncOracle {
         var description: String?
         var options: Set<String> = []
         var pinned: MessageID?
-        /// Nil for a dialog.
+        /// The owner; nil for a dialog.
         var owner: UserID?
-        /// Nil for a private chat.
+        /// The public name; nil for a private chat.
         var publicName: String?
-        /// Users with an open join request.
+        /// The users with an open join request.
         var requests: Set<UserID> = []
-        /// The newest message at the time the user hid the chat.
+        /// For each user who has hidden the chat, the newest message at that time.
         var hidden: [UserID: MessageID] = [:]
         var permissions: [UserID: Int64] = [:]
-        /// Messages up to this one are not visible to the user.
+        /// For each user, a message: the user sees only later messages.
         var floors: [UserID: MessageID] = [:]
         /// Whether the chat is a channel, or ever had more members than `fanOutMembers`.
         var wasBig = false
@@ -98,7 +99,8 @@ struct SyncOracle {
             wrote(event.sender, at: event.id.timeMs)
         }
 
-        /// Records that a user who writes has read everything, visibly to all members.
+        /// Records that a user has written. The user has then read everything, and all members see
+        /// this.
         mutating func wrote(_ user: UserID, at time: Int64) {
             marks[user] = time
             shownMarks[user] = time
@@ -172,7 +174,7 @@ struct SyncOracle {
         let user: UserID
     }
 
-    /// The idempotency key of a send; `chat` is nil for the creation of a group.
+    /// The idempotency key of a sent message. `chat` is nil if the message creates a group.
     struct SendKey: Hashable {
         let sender: UserID
         let device: DeviceID
@@ -183,18 +185,19 @@ struct SyncOracle {
     let fanOutMembers: Int
     private(set) var chats: [Name: Chat] = [:]
     var contacts: [Link: Contact] = [:]
-    /// Who sees the phone of each user: ALL, CONTACTS or NONE.
+    /// For each user, who may see the user's phone: ALL, CONTACTS or NONE.
     var phoneAudience: [UserID: String] = [:]
     /// Users who show their read marks to nobody.
     var hidesMarks: Set<UserID> = []
-    /// First names that were changed.
+    /// The first names of the users who have changed their names.
     var names: [UserID: String] = [:]
-    /// The chats in order of creation, so that no result depends on the order of a dictionary.
+    /// The chats in the order of their creation. With this list, no result depends on the order of
+    /// a dictionary.
     private var order: [Name] = []
     private var sent: [SendKey: MessageID] = [:]
-    /// Drafts by author.
+    /// The drafts of each author.
     var drafts: [UserID: [Name: Draft]] = [:]
-    /// Folders by owner, in their order; the folder of all chats has no title.
+    /// The folders of each owner, in the owner's order. The folder of all chats has no title.
     var folders: [UserID: [Folder]] = [:]
 
     init(fanOutMembers: Int) {
@@ -208,7 +211,7 @@ struct SyncOracle {
     mutating func change(_ name: Name, _ body: (inout Chat) throws -> Void) rethrows {
         guard let members = chats[name]?.members else { return }
         try body(&chats[name]!)
-        // A user who leaves loses the draft.
+        // A user who leaves the chat loses the draft for this chat.
         for user in members where !chats[name]!.members.contains(user) {
             drafts[user]?[name] = nil
         }
@@ -273,7 +276,7 @@ struct SyncOracle {
             && contacts[Link(owner: partner, user: user)]?.isBlocked != true
     }
 
-    /// Compares a chat as `viewer` sees it with the expected chat, field by field.
+    /// Compares a chat as `viewer` sees it with the chat that the oracle expects, field by field.
     func check(_ seen: TambourProtocol.Chat, for viewer: UserID) throws {
         guard let chat = chats[Name(seen.id, for: viewer)] else {
             throw Divergence("chat \(seen.id.rawValue) should not be there")
@@ -324,7 +327,8 @@ struct SyncOracle {
         try expect("participants", seen.participants, IDMap(marks))
     }
 
-    /// Compares the contacts of `owner`: added and blocked users, and the partners of dialogs.
+    /// Compares the contacts of `owner` with the expected contacts: added users, blocked users, and
+    /// partners in dialogs.
     func check(_ seen: [UserID: User], of owner: UserID) throws {
         var expected: [UserID: Contact] = [:]
         for case .pair(let low, let high) in chats(of: owner).map(\.name) where low != high {
@@ -361,9 +365,9 @@ struct SyncOracle {
         }
     }
 
-    /// Compares the newest page of history with the page that `viewer` should see.
+    /// Compares the newest page of a chat's history with the page that `viewer` should see.
     ///
-    /// - Parameter isCut: Whether the page may be shorter because of a small reply limit.
+    /// - Parameter isCut: Whether the page may be shorter because the reply limit is small.
     func check(
         _ page: [TambourProtocol.Message],
         of chat: Chat,

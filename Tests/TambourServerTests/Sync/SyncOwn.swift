@@ -2,7 +2,8 @@ import TambourProtocol
 import TambourServer
 import TambourStore
 
-/// A user's own data on a client: drafts and folders, merged from logins and FOLDERS_GET.
+/// A user's own data on a client: drafts and folders. The client merges them from logins and
+/// FOLDERS_GET.
 struct SyncOwn: Equatable {
     private(set) var drafts: [ChatID: Draft] = [:]
     private(set) var draftsOfUsers: [UserID: Draft] = [:]
@@ -17,7 +18,7 @@ struct SyncOwn: Equatable {
         for (id, draft) in changed?.users?.saved.pairs ?? [] { draftsOfUsers[id] = draft }
     }
 
-    /// Requests the folders that have changed since the held version.
+    /// Requests the folders that have changed since the version that the client holds.
     mutating func mergeFolders(of client: SyncClient, _ machine: SyncMachine) throws {
         let reply = try machine.ask(
             .foldersGet(FoldersGetRequest(folderSync: folderSync)),
@@ -71,7 +72,7 @@ extension SyncOracle {
         }
     }
 
-    /// Compares drafts and folders with those that `user` should have.
+    /// Compares drafts and folders with the drafts and folders that `user` should have.
     func check(_ own: SyncOwn, of user: UserID) throws {
         var expected: [ChatID: Draft] = [:]
         var expectedOfUsers: [UserID: Draft] = [:]

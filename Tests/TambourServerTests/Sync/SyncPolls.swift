@@ -10,7 +10,7 @@ extension SyncOracle {
         let answers: Int64
         var votes: [UserID: Set<Int64>] = [:]
 
-        /// Reads the poll of a new or edited message; nil without a poll.
+        /// Reads the poll of a new or edited message; nil if the message has no poll.
         init?(_ attaches: Packed<[Attach]>) {
             guard let attach = attaches.stored?.first(where: { $0.type == .poll }),
                 let id = attach.pollID, let answers = attach.answers
@@ -53,7 +53,8 @@ extension SyncOracle {
             voters = attach.state?.voterPreviewIDs ?? []
         }
 
-        /// - Parameter poll: The poll; in these tests, the right answer of a quiz is the first.
+        /// - Parameter poll: The poll. In these tests, the first answer of a quiz is the right
+        ///   answer.
         init?(_ poll: Poll?, for viewer: UserID, inChannel: Bool = false) {
             guard let poll else { return nil }
             let isAnonymous = poll.settings.contains(.anonymous) || inChannel
@@ -77,7 +78,7 @@ extension SyncOracle {
         }
     }
 
-    /// - Throws: `Divergence` when a message does not show its poll as `viewer` should see it.
+    /// - Throws: `Divergence` if the message does not show its poll as `viewer` should see it.
     static func check(
         _ seen: TambourProtocol.Message,
         _ expected: Message,
@@ -117,12 +118,13 @@ extension SyncSequence {
         )
     }
 
-    /// Returns a message's poll with the closing setting, for an edit; nil without a poll.
+    /// Returns the poll of a message with the setting that closes it, for an edit; nil if the
+    /// message has no poll.
     func closing(_ message: SyncOracle.Message) -> NewAttach? {
         message.poll.map { poll($0.settings.union(.closed), answers: Int($0.answers)) }
     }
 
-    /// Votes in a poll that the user sees, usually one of the newest.
+    /// Returns a step in which the user votes in a visible poll, usually one of the newest polls.
     func vote(_ index: Int) -> Step {
         let user = clients[index].user
         let asked = oracle.chats(of: user).flatMap { chat in

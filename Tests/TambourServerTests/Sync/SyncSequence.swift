@@ -5,13 +5,13 @@ import TambourProtocol
 import TambourStore
 import TambourTesting
 
-/// One run from a seed: five users with two clients each, batches of commands, and logins in
-/// between.
+/// One random run that depends only on its seed. Five users with two clients each run batches of
+/// commands. Between the batches, clients log in.
 ///
-/// `@unchecked Sendable`: commands capture the sequence, and they run on the thread that owns it.
+/// `@unchecked Sendable`: commands capture the sequence, and they run on the thread that owns the
+/// sequence.
 final class SyncSequence: @unchecked Sendable {
-    /// How often each mutating opcode was accepted, and counts of other events; `total` sums them
-    /// up.
+    /// How often the server accepted each mutating opcode, and how often other events occurred.
     struct Counts {
         var accepted: [Opcode: Int] = [:]
         var refused = 0
@@ -25,8 +25,8 @@ final class SyncSequence: @unchecked Sendable {
         var rollbacks = 0
         /// The number of scheduled messages that were sent.
         var fired = 0
-        /// The number of SYNC_MORE pages, and of logins that broke off before they had read all
-        /// pages.
+        /// The number of SYNC_MORE pages, and the number of logins that broke off before the client
+        /// had read all pages.
         var morePages = 0
         var brokenOff = 0
 
@@ -68,25 +68,25 @@ final class SyncSequence: @unchecked Sendable {
     private(set) var counts = Counts()
     let machine: SyncMachine
     var random: SeededGenerator
-    /// Decides which connections break. It is a separate generator, so that it does not affect the
-    /// users' actions.
+    /// Decides which connections break. A separate generator, so the breaks do not change what the
+    /// users do.
     private var network: SeededGenerator
     var oracle: SyncOracle
     var comments = CommentOracle()
     private var users: [UserID] = []
     private(set) var clients: [SyncClient] = []
     private var blocked: Set<UserID> = []
-    /// At most one user is erased, so that the others have somebody to talk to.
+    /// The user who is erased. The sequence erases at most one user, so that other users remain.
     private var erased: UserID?
     private var phones: [Int64] = []
     private var codes: [(client: Int, token: String)] = []
     private var sends: [(request: MsgSendRequest, client: Int)] = []
     private var nextCID: Int64 = 0
-    /// All scheduled messages by cid, even after they were sent.
+    /// All scheduled messages by cid, including messages that the server has already sent.
     private var scheduled: [Int64: (by: Caller, chat: ChatID, id: MessageID)] = [:]
-    /// The events of the last batch, for facts that the answers omit.
+    /// The events of the last batch. They contain facts that the answers omit.
     private var events: [Event] = []
-    /// Invitations and public names, both valid and replaced ones.
+    /// Invitation links and public names. Some are still valid, others were replaced.
     private var links: [Text] = []
     private var failure: (any Error)?
 
@@ -109,9 +109,10 @@ final class SyncSequence: @unchecked Sendable {
             "erasedChatsPerStep": 2,
             "erasedRowsPerStep": 7,
         ]
-        // Small replies cause full lists instead of deltas, and several pages.
+        // With a small reply limit, some logins get full lists instead of deltas, and some get
+        // several pages.
         if random.chance(20) { overrides["maxReplyBytes"] = 3_000 + random.below(6_000) }
-        // Small steps make some reads take several steps.
+        // With a small step, some reads take several steps.
         if seed % 7 == 0 { overrides.merge(["rowsPerReadStep": 9, "itemsPerReadStep": 2]) { $1 } }
         machine = try SyncMachine(
             seed: seed,
@@ -123,7 +124,7 @@ final class SyncSequence: @unchecked Sendable {
 
     /// Runs the whole sequence.
     ///
-    /// - Throws: `Divergence` when a client's state differs from that of a fresh client.
+    /// - Throws: `Divergence` if a client's state differs from the state of a fresh client.
     func run() throws {
         defer { machine.remove() }
         try begin()
@@ -189,7 +190,7 @@ final class SyncSequence: @unchecked Sendable {
         try beginChats()
     }
 
-    /// Begins ten to twenty chats; missing dialogs may begin later.
+    /// Begins ten to twenty chats. The other dialogs may begin later.
     private func beginChats() throws {
         var steps: [Step] = []
         for (index, user) in users.enumerated() {
@@ -198,7 +199,7 @@ final class SyncSequence: @unchecked Sendable {
             }
         }
         for _ in 0..<Self.groups { steps.append(createGroup(client(of: random.any(of: users)!))) }
-        // Some users write drafts before the dialog exists.
+        // Some users write drafts for dialogs that do not exist yet.
         for _ in 0..<5 { steps.append(saveDraft(client(of: random.any(of: users)!))) }
         steps.shuffle(using: &random)
         steps.removeLast(random.below(11))
@@ -211,8 +212,8 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Unblocks all users, completes the erasure, and checks each remaining client after one more
-    /// login.
+    /// Unblocks all users and completes the erasure. Then each remaining client logs in once more
+    /// and is checked.
     private func end() throws {
         for user in blocked.sorted() { try run([block(user, false)]) }
         try eraseToTheEnd()
@@ -251,7 +252,8 @@ final class SyncSequence: @unchecked Sendable {
 
     // MARK: - Time
 
-    /// Often many commits share one millisecond; otherwise the clock advances, leaps or runs back.
+    /// Moves the wall clock. Often it stays, so that many commits share one millisecond. Otherwise,
+    /// it advances a little, leaps forward or runs back.
     private func moveWall() {
         switch random.below(100) {
         case ..<45: break
@@ -263,8 +265,8 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Restarts the server. In half of the restarts, the clock runs on before the restart and is
-    /// set back after it.
+    /// Restarts the server. In half of the cases, the clock advances before the restart, and runs
+    /// back after it.
     private func restart() throws {
         counts.restarts += 1
         let isIdle = random.chance(50)
@@ -296,7 +298,8 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Returns a step with a login whose snapshot opens while the batch is being written.
+    /// Returns a step that logs in while the batch is being written. The login's snapshot opens
+    /// before the batch commits.
     private func loginInFlight(_ index: Int) -> Step {
         let ticks = Int64(random.below(3))
         let command = Command { _ in
@@ -305,11 +308,11 @@ final class SyncSequence: @unchecked Sendable {
             do {
                 try client.login(self.machine, count: 200)
                 self.counts.logins += 1
-                // After a `resync` in SYNC_MORE, the client starts over at its next login.
+                // After a `resync` in SYNC_MORE, the client starts over with a full login.
                 guard client.isComplete else { return .done }
                 try client.check(self.machine, against: nil)
             } catch is RequestError {
-                // An earlier command closed the session; the batch had to run one by one.
+                // An earlier command closed the session, and the engine ran the batch one by one.
             } catch {
                 self.failure = error
             }
@@ -418,8 +421,8 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Returns a command that fails after it has written, so its batch is rolled back and run one
-    /// by one.
+    /// Returns a command that writes and then fails. The engine rolls back its batch and runs the
+    /// commands one by one.
     private func poisoned(_ index: Int) -> Step {
         counts.rollbacks += 1
         let good =
@@ -442,8 +445,7 @@ final class SyncSequence: @unchecked Sendable {
         }
         return Step(command: command) { answer in
             guard case .refusal = answer.outcome else {
-                // Only a refusal before the first write is allowed; the command must never be
-                // accepted.
+                // The command must end with a refusal. The engine must never accept it.
                 throw Divergence("a command that throws was accepted")
             }
         }
@@ -480,7 +482,7 @@ final class SyncSequence: @unchecked Sendable {
         let machine = machine
         let requester = client.requester()
         let command = Command { tx in
-            // Run both requests in one command, because nothing else uses this code.
+            // Run both requests in one command, so that no other request uses this code.
             let asked = try dispatcher.command(ask, from: requester, in: tx)
             let reply: PhoneBindRequestReply = try machine.reply(asked)
             let confirm = PhoneBindConfirmRequest(
@@ -503,7 +505,7 @@ final class SyncSequence: @unchecked Sendable {
         )
     }
 
-    /// Erases one account: starts the erasure at some point, and runs further steps later.
+    /// Starts the erasure of one account at some point, or runs another step of it.
     private func erase() throws {
         if erased == nil, random.chance(40) {
             let user = random.any(of: users.filter { !blocked.contains($0) })!
@@ -559,8 +561,8 @@ final class SyncSequence: @unchecked Sendable {
                 if chat.owner != nil, chat.members.count > 1, !chat.isChannel {
                     chat.append(try self.event(in: chat, by: erased))
                 }
-                // Messages that only the erased user could see cause no pushes, so update the
-                // oracle here.
+                // The server sends no pushes for messages that only the erased user could see. So
+                // update the oracle here.
                 for index in chat.messages.indices
                 where chat.messages[index].sender == erased && !chat.messages[index].isEvent {
                     chat.messages[index].isRemoved = true
@@ -574,7 +576,7 @@ final class SyncSequence: @unchecked Sendable {
         return isMore.withLock { $0 }
     }
 
-    /// Returns the new owner, which the server names in its pushes.
+    /// Returns the new owner of a chat. The server names the owner in its pushes.
     private func heir(of chat: SyncOracle.Chat, after user: UserID) -> UserID? {
         for case .push(.notifChat(let push), _, _) in events
         where push.chat.id == chat.name.wireID(for: user) {
@@ -612,7 +614,8 @@ final class SyncSequence: @unchecked Sendable {
         ) { answer in
             let reply: AuthCodeReply = try self.machine.reply(answer)
             guard let token = reply.tokenAttrs.login?.token else {
-                // The account may have moved to another phone or ended.
+                // The phone may have no account here: the account moved to another phone, or was
+                // erased.
                 if self.erased != nil || self.counts.accepted[.phoneBindConfirm] != nil { return }
                 throw Divergence("a known phone got no login token")
             }
@@ -710,7 +713,8 @@ final class SyncSequence: @unchecked Sendable {
             if random.chance(50) { message.text = nil }
         case ..<96:
             if let sent = random.any(of: sends.suffix(20).map { $0 }) {
-                // Simulates an outbox that got no reply; a retry may have other content.
+                // An outbox got no reply and sends the message again. The repeated message may have
+                // other content.
                 var again = sent.request
                 if again.message.attaches.isEmpty, again.message.link == nil {
                     again.message.text = text()
@@ -748,7 +752,8 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Returns a message, usually one of the newest, because a chat list shows those.
+    /// Returns a message of the chat. Usually it is one of the newest, because a chat list shows
+    /// those.
     private func anyMessage(in chat: SyncOracle.Chat) -> SyncOracle.Message? {
         random.any(of: random.chance(60) ? chat.messages.suffix(2) : chat.messages)
     }
@@ -904,7 +909,7 @@ final class SyncSequence: @unchecked Sendable {
 
     private func changeReadMarks(_ index: Int) -> Step {
         let user = clients[index].user
-        // Null resets the setting to its default.
+        // The value null resets the setting to its default.
         let value = random.any(of: [AnyValue(false), AnyValue(false), AnyValue(true), nil])!
         let settings = SettingsChange(
             user: NameMap([
@@ -922,7 +927,8 @@ final class SyncSequence: @unchecked Sendable {
 
     // MARK: - Groups
 
-    /// Returns a group, usually with a client of its owner.
+    /// Returns a group. Usually returns a client of its owner, too; otherwise the client with this
+    /// index.
     private func actor(_ index: Int) -> (client: Int, chat: SyncOracle.Chat)? {
         guard let chat = random.any(of: oracle.all.filter { $0.owner != nil }) else { return nil }
         guard random.chance(65) else { return (index, chat) }
@@ -932,7 +938,7 @@ final class SyncSequence: @unchecked Sendable {
         return (random.any(of: owners) ?? index, chat)
     }
 
-    /// Returns the event that a command made, taken from the pushes to other users.
+    /// Returns the event that a command created. Finds it in the pushes to other users.
     private func event(in chat: SyncOracle.Chat, by user: UserID) throws -> SyncOracle.Message {
         let last = chat.messages.last?.id ?? MessageID(0)
         for case .push(.notifMessage(let push), _, _) in events {
@@ -1135,8 +1141,8 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Deletes the messages between two messages: all for users who may clear the history,
-    /// otherwise only their own.
+    /// Returns a step that deletes the messages between two messages. Users who may clear the
+    /// history delete all these messages. Other users delete only their own.
     private func deleteRange(_ index: Int) -> Step {
         let user = clients[index].user
         guard let chat = anyChat(of: user), let one = anyMessage(in: chat),
@@ -1165,7 +1171,7 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
-    /// Deletes a group for everybody.
+    /// Returns a step that deletes a group for everybody.
     private func endGroup(_ index: Int) -> Step {
         guard let (index, chat) = actor(index) else { return anySend(index) }
         let request = ChatDeleteRequest(
@@ -1311,7 +1317,7 @@ extension SyncSequence {
         return call(.chatReactionsSettingsSet(request), clients[index].requester())
     }
 
-    /// Returns a chat, or a dialog that may not exist yet.
+    /// Returns a chat of the user, or a dialog that may not exist yet.
     private func draftPlace(_ index: Int) -> (name: SyncOracle.Name, chat: ChatID?, user: UserID?) {
         let user = clients[index].user
         if random.chance(50), let chat = anyChat(of: user) {
@@ -1412,7 +1418,7 @@ extension SyncSequence {
         return call(.msgEdit(request), client.requester())
     }
 
-    /// Advances the clock and sends due messages, which only events report.
+    /// Advances the clock and sends due messages. Only the events report these messages.
     private func sendDue() throws {
         machine.world.wallMs += Int64(random.below(3_000))
         let dispatcher = machine.dispatcher
@@ -1426,7 +1432,7 @@ extension SyncSequence {
             )
         ])
         for case .push(.notifMessage(let push), to: _, except: _) in events {
-            // Only a post's author gets the `cid`.
+            // In a channel, only the author of the post gets the `cid`.
             if push.message.cid == nil, push.chatID.isChannel { continue }
             guard let cid = push.message.cid, let origin = scheduled[cid] else {
                 throw Divergence("a message was sent that nobody had scheduled")
@@ -1495,7 +1501,7 @@ extension SyncSequence {
 
 /// Runs admin commands inside the current batch.
 ///
-/// `@unchecked Sendable`: exists only while its command runs.
+/// `@unchecked Sendable`: the backend exists only while its command runs.
 final class InlineBackend: AdminBackend, @unchecked Sendable {
     private let tx: WriteTransaction
     let machine: SyncMachine

@@ -6,7 +6,7 @@ import Testing
 
 @testable import tambour_spec
 
-/// Packets that demand far more memory or work than their size suggests.
+/// Tests packets that demand far more memory or work than their size suggests.
 @Suite(
     "Dissector on greedy packets",
     .enabled(if: Wireshark.isInstalled, "\(Wireshark.missing)"),
@@ -24,7 +24,7 @@ struct DissectorBoundsTests {
         packet(flags: 254, try #require(payload.withUnsafeBytes { LZ4.compress($0) }))
     }
 
-    /// Returns an LZ4 block that inflates to `count` zeros, made without allocating the zeros.
+    /// Returns an LZ4 block that inflates to `count` zeros. Does not allocate the zeros.
     private static func zeros(_ count: Int) -> [UInt8] {
         let run = count - 1 - 4 - 15 - 5
         return [0x1F, 0, 1, 0] + Array(repeating: 255, count: run / 255) + [UInt8(run % 255)]
@@ -102,7 +102,8 @@ struct DissectorBoundsTests {
         .enabled(if: PlainLua.isInstalled, "\(PlainLua.missing)")
     )
     func memory() throws {
-        // 254 MiB in a block of one megabyte; as a Lua table, they would take four gigabytes.
+        // The block has one megabyte and inflates to 254 MiB. As a Lua table, the result would take
+        // four gigabytes.
         let bomb = Self.packet(flags: 254, Self.zeros(254 << 20))
         let trees = try PlainLua.trees([bomb], megabytes: 400)
         #expect(
@@ -137,19 +138,20 @@ struct DissectorBoundsTests {
     @Test("adds only so much of one frame to the tree")
     func crowdedFrames() throws {
         let wireshark = try Wireshark()
-        // An array of 65,000 items compresses to some 270 bytes; 100 such packets form a segment.
+        // An array of 65,000 items compresses to about 270 bytes. A segment contains 100 such
+        // packets.
         let items = [0x81, 0xA1, 0x61, 0xDC, 0xFD, 0xE8] + [UInt8](repeating: 1, count: 65_000)
         let wide = Array(repeating: try Self.compressed(items), count: 100).flatMap { $0 }
-        // A megabyte of text compresses to 4 KiB; 12 such packets form a segment.
+        // A megabyte of text compresses to 4 KiB. A segment contains 12 such packets.
         let text: [UInt8] =
             [0x81, 0xA1, 0x61, 0xDB, 0, 0x0F, 0, 0] + [UInt8](repeating: 0x61, count: 0x0F_0000)
         let long = Array(repeating: try Self.compressed(text), count: 12).flatMap { $0 }
-        // A packet of less than 50 bytes has fifty errors; 1,400 such packets form a segment.
+        // A packet of less than 50 bytes has fifty errors. A segment contains 1,400 such packets.
         let wrong: [UInt8] =
             [0x81, 0xA7] + Array("message".utf8) + [0x81, 0xA8] + Array("elements".utf8)
             + [0xDC, 0, 50] + [UInt8](repeating: 0xC3, count: 50)
         let worst = Array(repeating: try Self.compressed(wrong), count: 1400).flatMap { $0 }
-        // As many packets as fit, each without its required fields.
+        // A segment with as many packets as fit. In each packet, the required fields are missing.
         let many = Array(repeating: Self.packet([]), count: 5000).flatMap { $0 }
 
         for (bytes, packets, isCut) in [

@@ -6,10 +6,11 @@ import Testing
 
 @testable import tambour_spec
 
-/// Randomly damaged packets. `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long.
+/// Tests the dissector with randomly damaged packets. `TAMBOUR_SEED` repeats a run.
+/// `TAMBOUR_SOAK=1` makes the run long.
 @Suite("Dissector on broken packets", .enabled(if: Wireshark.isInstalled, "\(Wireshark.missing)"))
 struct DissectorFuzzTests {
-    /// Complaints with which no line of the tree may begin.
+    /// Error messages. No line of the tree may begin with one of them.
     private static let complaints = [
         "Lua Error", "[Dissector bug", "[Malformed Packet", "[Exception occurred",
     ]
@@ -25,7 +26,7 @@ struct DissectorFuzzTests {
             for _ in 0..<Int.random(in: 1...4, using: &run.random) {
                 mutant = mutate(mutant, with: sources, using: &run.random)
             }
-            // Most mutants get a correct length, so that the dissector reads the payload.
+            // Give most mutants a correct length, so that the dissector reads the payload.
             if Int.random(in: 0..<8, using: &run.random) > 0 { mutant = measured(mutant) }
             if !mutant.isEmpty { mutants.append(mutant) }
         }
@@ -39,7 +40,8 @@ struct DissectorFuzzTests {
                 "TAMBOUR_SEED=\(run.seed), packets from \(first), each alone"
             )
         }
-        // A wrong length swallows the following packets of a stream, so keep the streams short.
+        // A packet with a wrong length swallows the packets after it in the stream. So keep the
+        // streams short.
         for first in stride(from: 0, to: mutants.count, by: 100) {
             let chunk = mutants[first..<min(first + 100, mutants.count)]
             let segments = chunk.map {
@@ -102,7 +104,7 @@ struct DissectorFuzzTests {
             )
         }
         var packets: [[UInt8]] = []
-        // Bytes at the boundaries of UTF-8's rules.
+        // Bytes at the limits that the rules of UTF-8 set.
         let starts: [UInt8] = [
             0x24, 0x80, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5,
         ]
@@ -141,8 +143,8 @@ struct DissectorFuzzTests {
         #expect(refused > packets.count / 4 && refused < packets.count)
     }
 
-    /// Compares the dissector's view of requests with the server's answer and the output of
-    /// `decode`.
+    /// Compares what the dissector shows for requests with the server's answers and with the output
+    /// of `decode`.
     /// - Returns: The number of refused requests.
     private func expectAgreement(on mutants: [[UInt8]], _ name: String) throws -> Int {
         let wireshark = try Wireshark()
@@ -152,7 +154,7 @@ struct DissectorFuzzTests {
         let rows = try wireshark.rows(capture, ["tambour.problem", "tambour.kind"])
         try #require(rows.count == mutants.count)
         var refused = 0
-        // A problem text with a control character breaks the lines of the field and of the tree.
+        // A problem text that contains a control character breaks the lines of tshark's output.
         var unprintable: Set<Int> = []
         for (index, (mutant, row)) in zip(mutants, rows).enumerated() {
             let expected = serverProblem(of: mutant) ?? ""
@@ -181,7 +183,7 @@ struct DissectorFuzzTests {
                 case .map = node
             else { continue }
             let expected = text.linesWithoutMarks(of: node, as: request)
-            // A label holds some 240 bytes.
+            // Wireshark cuts labels after about 240 bytes.
             guard expected.allSatisfy({ $0.utf8.count < 200 }) else { continue }
             #expect(
                 tree.payload == expected,
@@ -196,7 +198,7 @@ struct DissectorFuzzTests {
         return packet[6] == 0 ? payload : try? WireBlock.inflate(payload, limit: 1 << 20)
     }
 
-    /// Returns the server's reason for refusing a request; nil when it would accept it.
+    /// Returns the reason why the server refuses a request; nil if the server would accept it.
     private func serverProblem(of packet: [UInt8]) -> String? {
         let opcode = Opcode(rawValue: UInt16(packet[4]) << 8 | UInt16(packet[5]))
         return packet.withUnsafeBytes { bytes in
@@ -214,7 +216,7 @@ struct DissectorFuzzTests {
         }
     }
 
-    /// Returns the packet with a correct length in its header.
+    /// Returns the packet with the correct length in its header.
     private func measured(_ packet: [UInt8]) -> [UInt8] {
         guard packet.count >= 10 else { return packet }
         var packet = packet
@@ -232,7 +234,7 @@ struct DissectorFuzzTests {
         guard !packet.isEmpty else { return [UInt8.random(in: 0...255, using: &random)] }
         var packet = packet
         let at = Int.random(in: packet.indices, using: &random)
-        // First bytes of MessagePack values that announce large sizes.
+        // First bytes that are likely to cause errors: many announce a large MessagePack value.
         let telling: [UInt8] = [
             0x80, 0x8F, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC3, 0xC4, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB,
             0xCF, 0xD3, 0xD4, 0xD8, 0xD9, 0xDB, 0xDC, 0xDD, 0xDE, 0xDF, 0xFF,

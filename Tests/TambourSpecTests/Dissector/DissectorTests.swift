@@ -5,7 +5,7 @@ import Testing
 
 @testable import tambour_spec
 
-/// Compares the packets that Wireshark shows with the specification's examples.
+/// Compares what Wireshark shows for packets with the specification's examples.
 @Suite("Dissector", .enabled(if: Wireshark.isInstalled, "\(Wireshark.missing)"))
 struct DissectorTests {
     private static let header = [
@@ -13,14 +13,14 @@ struct DissectorTests {
         "tambour.length", "tambour.kind", "tambour.error", "tambour.problem",
     ]
 
-    /// Every key of the specification, by its filter name.
+    /// Returns every key of the specification. A key is also the name of its filter field.
     private static func keys(in specification: Specification) -> [String] {
         Set(specification.maps.flatMap(\.fields).map(\.key)).sorted()
     }
 
     private static func specimens() throws -> [Specimen] {
         let plain = try Specimen.all(in: Repository.specification())
-        // Skip empty payloads: in compressed form they would be different packets.
+        // Skip empty payloads, because a compressed empty payload would make a different packet.
         return plain + plain.filter { $0.wireLength > 0 }.map { $0.compressed() }
     }
 
@@ -53,8 +53,8 @@ struct DissectorTests {
         let cut = try wireshark.rows(try wireshark.capture(bytes), fields, ["-Y", "tambour"])
         #expect(cut == whole)
 
-        // Put up to ten packets of one direction into a segment; a frame then has the values of all
-        // of them.
+        // Put up to ten packets of one direction into a segment. The frame then has the field
+        // values of all these packets.
         var coalesced: [Segment] = []
         var parts: [[Int]] = []
         for index in specimens.indices {
@@ -86,7 +86,7 @@ struct DissectorTests {
         }
     }
 
-    /// Returns the row that a packet must have.
+    /// Returns the row that tshark must print for a packet.
     private func expectedRow(
         _ specimen: Specimen,
         keys: [String],
@@ -109,8 +109,8 @@ struct DissectorTests {
         if example == .error, case .string(let code)? = value["error"] {
             row["tambour.error"] = code
         }
-        // The dissector shows as much of a refused payload as it can. For accepted payloads, the
-        // tree test compares every value.
+        // If the payload is refused, the dissector shows as much of it as possible. If it is
+        // accepted, the test of trees compares every value.
         var found: [String: [String]] = [:]
         FieldValues(specification: specification).collect(value, specimen.type, into: &found)
         for (key, values) in found {
@@ -142,7 +142,7 @@ struct DissectorTests {
             let expected = text.linesWithoutMarks(of: value, as: specimen.type)
             #expect(tree.payload == expected, "\(specimen.name)")
         }
-        // Search for the texts of secrets, to find any that are not masked.
+        // Search the trees for the texts of secrets, to find secrets that are not masked.
         let shown = trees.flatMap(\.payload).joined(separator: "\n")
         #expect(shown.contains("(secret)") == !showsSecrets)
         let secrets = specimens.flatMap { self.secrets(in: $0, specification) }
@@ -150,7 +150,8 @@ struct DissectorTests {
         for secret in secrets { #expect(shown.contains(secret) == showsSecrets, "\(secret)") }
     }
 
-    /// Returns texts of sensitive fields that are too long to occur elsewhere by chance.
+    /// Returns texts of sensitive fields. The texts are so long that they do not occur elsewhere by
+    /// chance.
     private func secrets(in specimen: Specimen, _ specification: Specification) -> [String] {
         guard let value = specimen.value, specimen.problem == nil else { return [] }
         var found: [String: [String]] = [:]
@@ -192,23 +193,23 @@ struct DissectorTests {
             "0a0\(command)\(Hex.text([UInt8(seq >> 8), UInt8(seq & 255)]))00010000000180"
         }
         let wireshark = try Wireshark()
-        // Frames are numbered from 1, a microsecond apart.
+        // Frames have numbers from 1. Each frame comes one microsecond after the frame before it.
         let capture = try wireshark.capture([
             try packet(true, ping(1, 0)),  // 1
             try packet(true, ping(0x0102, 0)),  // 2
-            // A push with the number of a request, and another opcode with that number: neither is
-            // a reply.
+            // A push with the number of a request, and a packet with that number but another
+            // opcode. The two packets are not replies to the request.
             try packet(false, "0a00000100850000000180"),  // 3
             try packet(false, "0a01000100200000000180"),  // 4
             try packet(false, ping(0x0102, 1)),  // 5, out of order
             try packet(false, ping(1, 1)),  // 6
-            // Two requests in flight with the same number are answered in order.
+            // Two open requests have the same number. The replies belong to them in order.
             try packet(true, ping(7, 0)),  // 7
             try packet(true, ping(7, 0)),  // 8
             try packet(false, ping(7, 1)),  // 9
             try packet(false, ping(7, 3)),  // 10
             try packet(true, ping(9, 0)),  // 11, never answered
-            // The peer's answer to a push is no reply to a request.
+            // An answer to a push is not a reply to a request.
             try packet(true, ping(9, 1)),  // 12
         ])
         let rows = try wireshark.rows(
@@ -333,18 +334,19 @@ struct DissectorTests {
         let hello = try #require(specimens.first { $0.name.hasPrefix("SESSION_INIT request") })
         let reply = try #require(specimens.first { $0.name.hasPrefix("SESSION_INIT reply") })
         let send = try #require(specimens.first { $0.name.hasPrefix("MSG_SEND request") })
-        // After the first packet, the dissector takes everything on the connection.
+        // After it has recognized the first packet, the dissector shows all packets of the
+        // connection.
         #expect(
             try kinds([hello.segment, reply.segment, send.segment]) == [
                 "request", "reply", "request",
             ]
         )
-        // The dissector takes no connection that begins otherwise, not even the middle of a real
-        // one.
+        // The dissector ignores connections that begin with another packet. This includes a real
+        // connection whose beginning is missing.
         for bytes in [reply.packet, send.packet, Array("GET / HTTP/1.1\r\n\r\n".utf8)] {
             #expect(try kinds([Segment(isToServer: true, bytes: bytes)]) == [])
         }
-        // Changing any one of the significant bytes prevents recognition.
+        // If any of these bytes changes, the dissector does not recognize the connection.
         for index in [0, 1, 4, 5, 6, 10, 11] {
             var bytes = hello.packet
             bytes[index] ^= 0xE0
@@ -383,9 +385,11 @@ struct DissectorTests {
             return try wireshark.rows(capture, ["data.data"]).compactMap { $0["data.data"] }
         }
         func hex(_ text: String) -> String { Hex.text(Array(text.utf8)) }
-        // A lone byte that may start a packet is shown together with the next bytes.
+        // A lone byte may be the start of a packet. The dissector shows it together with the next
+        // bytes.
         #expect(try data(["\n", "one", "\n"]) == [hex("\none"), hex("\n")])
-        // Later bytes, and bytes that cannot start a packet, are not held back.
+        // The dissector shows other bytes at once: later bytes, and bytes that cannot start a
+        // packet.
         #expect(try data(["one", "\n", "two"]) == [hex("one"), hex("\n"), hex("two")])
         #expect(try data(["\none", "two"]) == [hex("\none"), hex("two")])
     }

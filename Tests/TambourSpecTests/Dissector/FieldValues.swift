@@ -2,7 +2,8 @@ import Foundation
 
 @testable import tambour_spec
 
-/// The values that the filter fields must have, by key, in the order of the payload.
+/// The values that the filter fields must have. They are grouped by key and in the order of the
+/// payload.
 ///
 /// If a key has one scalar type in the whole specification, its filter field has that type.
 /// Sensitive keys and keys with several types are strings.
@@ -60,7 +61,8 @@ struct FieldValues {
                 found[key, default: []].append("(secret)")
                 continue
             }
-            // A container has no value; its filter field only shows its presence.
+            // A container has no value of its own. Its filter field only shows that the container
+            // is present.
             if kinds[key] == nil, isContainer(pair.value), !onlySecrets {
                 found[key, default: []].append("1")
             }
@@ -98,7 +100,8 @@ struct FieldValues {
         }
     }
 
-    /// Returns a scalar in the form of the key's kind; nil if it does not fit.
+    /// Returns a scalar as text in the form of the key's kind; nil if the scalar does not have this
+    /// kind.
     private func text(_ node: WireNode, _ type: WireType, _ field: Field) -> String? {
         switch (kinds[field.key], node) {
         case (.bool?, .bool(let bool)): bool ? "1" : "0"

@@ -4,27 +4,28 @@ import Testing
 
 @testable import tambour_spec
 
-/// A packet of the specification's examples, with the expected view of it.
+/// A packet from the specification's examples, and what the dissector must show for it.
 struct Specimen {
     var name: String
     var opcode: OpcodeEntry
     var role: Example.Role
     var packet: [UInt8]
-    /// The decoded payload; nil when it is not MessagePack.
+    /// The decoded payload; nil if the payload is not MessagePack.
     var value: WireNode?
     var type: StructType
-    /// The problem that the specification names.
+    /// The problem that the specification states for this packet.
     var problem: String?
 
     var isToServer: Bool { role == .request }
     var segment: Segment { Segment(isToServer: isToServer, bytes: packet) }
 
-    /// Header fields; `wireLength` is counted, not read from the header's length field.
+    /// Fields of the header. `wireLength` is the real number of payload bytes. The length in the
+    /// header may differ.
     var sequence: Int { Int(packet[2]) << 8 | Int(packet[3]) }
     var flags: Int { Int(packet[6]) }
     var wireLength: Int { packet.count - 10 }
 
-    /// Returns every example, every alternative encoding of one, and every refusal that needs no
+    /// Returns all examples, all their alternative encodings, and all refusals that do not need a
     /// lowered limit.
     static func all(in specification: Specification) throws -> [Specimen] {
         var specimens: [Specimen] = []
@@ -61,8 +62,8 @@ struct Specimen {
         return specimens
     }
 
-    /// Returns the packet with its payload in an LZ4 block. If the server's compression saves
-    /// nothing, the block has only literals.
+    /// Returns the packet with its payload in an LZ4 block. If compression saves no bytes, the
+    /// block contains only literals.
     func compressed() -> Specimen {
         let payload = Array(packet[10...])
         let block =
@@ -83,7 +84,7 @@ struct Specimen {
     }
 }
 
-/// LZ4 blocks with one match near the end of the block, both legal and illegal ones.
+/// LZ4 blocks with one match near the end of the block. Some are legal, others are illegal.
 enum EdgeBlocks {
     static let all: [[UInt8]] = {
         var blocks: [[UInt8]] = []

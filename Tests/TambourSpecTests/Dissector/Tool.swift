@@ -7,7 +7,7 @@ enum Tool {
         var description: String
     }
 
-    /// Returns the location of a program in PATH; nil when it is not installed.
+    /// Returns the location of a program in PATH; nil if the program is not installed.
     static func path(_ name: String) -> URL? {
         let folders = ProcessInfo.processInfo.environment["PATH"] ?? ""
         return folders.split(separator: ":").lazy
@@ -15,7 +15,8 @@ enum Tool {
             .first { FileManager.default.isExecutableFile(atPath: $0.path) }
     }
 
-    /// Returns the location of a program of this package, next to the tests.
+    /// Returns the location of a program of this package. The program is in the folder of the
+    /// tests.
     static func built(_ name: String) -> URL? {
         ([Bundle.main] + Bundle.allBundles)
             .flatMap { [$0.bundleURL, $0.executableURL?.deletingLastPathComponent()] }
@@ -25,7 +26,8 @@ enum Tool {
             .first { FileManager.default.isExecutableFile(atPath: $0.path) }
     }
 
-    /// Runs a program until it ends, with an empty home folder that has no settings or plugins.
+    /// Runs a program until it ends. The program's home folder is empty, so there are no settings
+    /// or plugins.
     static func run(
         _ program: URL,
         _ arguments: [String],
@@ -46,7 +48,7 @@ enum Tool {
     }
 }
 
-/// A folder that is removed with its last reference.
+/// A folder that is removed when its last reference disappears.
 final class TemporaryFolder: Sendable {
     let url: URL
 

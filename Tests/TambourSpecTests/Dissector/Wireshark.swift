@@ -3,18 +3,18 @@ import TambourTesting
 
 @testable import tambour_spec
 
-/// Bytes in one direction of a connection, as a capture shows them.
+/// The bytes that one segment of a connection carries, with their direction.
 struct Segment {
     var isToServer: Bool
     var bytes: [UInt8]
 }
 
-/// tshark with this repository's dissector, on captures made for a test.
+/// Runs tshark with this repository's dissector, on captures that a test makes.
 struct Wireshark {
     static let isInstalled = Tool.path("tshark") != nil && Tool.path("text2pcap") != nil
     static let missing = "needs tshark and text2pcap: scripts/deps test installs them"
 
-    /// The separator between several values of one field.
+    /// The separator between the values of a field that has several values.
     static let aggregator = "|"
 
     let folder: TemporaryFolder
@@ -26,15 +26,15 @@ struct Wireshark {
             throw Tool.Failure(description: Self.missing)
         }
         let outcome = try Tool.run(program, arguments, in: folder)
-        // tshark continues even if a script does not load.
+        // tshark continues even if it cannot load a script, so also search its errors for "Lua".
         guard outcome.status == 0, !outcome.errors.contains("Lua") else {
             throw Tool.Failure(description: "\(name): \(outcome.errors)")
         }
         return outcome.output
     }
 
-    /// Makes a capture of one connection; the segments are a microsecond apart, each in a packet of
-    /// its own.
+    /// Makes a capture of one connection. Each segment is in a separate packet, one microsecond
+    /// after the one before.
     func capture(
         _ segments: [Segment],
         clientPort: Int = 40_000,
@@ -48,7 +48,8 @@ struct Wireshark {
         )
     }
 
-    /// Makes a capture in which every frame contains one packet without a connection.
+    /// Makes a capture in which every frame contains one packet. The packets belong to no
+    /// connection.
     func capture(frames: [[UInt8]]) throws -> URL {
         let lines = frames.map { Hex.text($0) + "\n" }
         return try capture(lines.joined(), pattern: "^(?<data>[0-9a-f]+)$", ["-P", "tambour"])
@@ -68,8 +69,8 @@ struct Wireshark {
         return try run("tshark", ["-r", capture.path, "-X", "lua_script:\(script)"] + arguments)
     }
 
-    /// Returns a row of values for each shown frame, by field name. Absent values are empty
-    /// strings.
+    /// Returns one row for each shown frame. A row maps field names to values. The value of an
+    /// absent field is an empty string.
     func rows(
         _ capture: URL,
         _ fields: [String],
@@ -86,19 +87,19 @@ struct Wireshark {
         }
     }
 
-    /// Returns every packet in the tree of a capture.
+    /// Returns every packet that the trees of a capture show.
     func trees(_ capture: URL, _ arguments: [String] = []) throws -> [PacketTree] {
         PacketTree.all(in: try read(capture, ["-V", "-O", "tambour"] + arguments))
     }
 }
 
-/// The dissector in a plain interpreter of the Lua version that later Wireshark versions use.
+/// Runs the dissector in a plain interpreter of the Lua version that later Wireshark versions use.
 enum PlainLua {
     static let isInstalled = Tool.path("lua5.4") != nil
     static let missing = "needs lua5.4: scripts/deps test installs it"
 
-    /// Returns the dissector's view of packets.
-    /// - Parameter megabytes: The memory limit of the interpreter.
+    /// Returns what the dissector shows for packets.
+    /// - Parameter megabytes: The memory limit of the interpreter, in megabytes.
     static func trees(_ packets: [[UInt8]], megabytes: Int = 2000) throws -> [PacketTree] {
         let stage = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "wireshark.lua")
@@ -120,15 +121,16 @@ enum PlainLua {
 struct PacketTree: Equatable {
     /// The title, such as `MSG_SEND request, seq 23, 57 bytes`.
     var title: String
-    /// The lines below the title, except those of the payload, not indented.
+    /// The lines below the title except the lines of the payload, without indentation.
     var header: [String] = []
-    /// The lines of the payload, with two blanks for each level and without expert information.
+    /// The lines of the payload, indented by two blanks for each level. They contain no expert
+    /// information.
     var payload: [String] = []
 
     /// Returns every packet in the output of `tshark -V`.
     static func all(in text: String) -> [PacketTree] {
         var trees: [PacketTree] = []
-        // Lines deeper than this belong to a skipped item.
+        // A skipped item has this indentation. Lines with more indentation belong to the item.
         var skipped = Int.max
         var isOurs = false
         var isPayload = false
@@ -161,7 +163,8 @@ struct PacketTree: Equatable {
 }
 
 extension PayloadText {
-    /// Returns the lines as the tree shows them: without marks, which are expert information there.
+    /// Returns the lines as the tree shows them. Leaves out the marks, because the tree shows them
+    /// as expert information.
     func linesWithoutMarks(of node: WireNode, as type: StructType?) -> [String] {
         lines(of: node, as: type).compactMap { line in
             if line.drop(while: { $0 == " " }).hasPrefix("# ") { return nil }

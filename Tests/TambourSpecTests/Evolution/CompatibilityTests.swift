@@ -3,7 +3,7 @@ import Testing
 
 @testable import tambour_spec
 
-/// Tries the rules of compatibility on the real specification, with the trials of `Trials`.
+/// Tests the rules of compatibility with the real specification and with the trials of `Trials`.
 @Suite("Compatibility with releases")
 struct CompatibilityTests {
     @Test("holds for what is committed")
@@ -34,7 +34,8 @@ struct CompatibilityTests {
         #expect(trial.things > 0, "nothing was tried")
     }
 
-    /// A trial fails if a rule that it names is missing, so some trial must name each rule.
+    /// A trial fails if the table lacks a rule that the trial names. So at least one trial must
+    /// name each rule.
     @Test("needs every rule of the table")
     func everyRule() {
         let needed = Set(Trials.all.flatMap { $0.breaks.map(\.rule) })
@@ -96,8 +97,8 @@ struct CompatibilityTests {
         #expect(noticed == tried)
     }
 
-    /// SES-04 is the one requirement that is classified wrongly: its subject is a client, but it
-    /// binds the server. In doubt, the check assumes that a requirement binds its subject.
+    /// The check classifies one requirement wrongly: SES-04. Its subject is a client, but it binds
+    /// the server. In doubt, the check assumes that a requirement binds its subject.
     @Test("takes next to no requirement of today for one on clients")
     func bindsServers() {
         let binding = Trials.old.requirements.filter { Wording.bindsClients($0.text) }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Releases")
 struct ReleasesTests {
-    /// Runs `body` with an empty folder, and removes it afterwards.
+    /// Runs `body` with an empty folder, and then removes the folder.
     private func inFolder(_ body: (URL) throws -> Void) throws {
         let root = FileManager.default.temporaryDirectory.appending(
             path: "tambour-releases-\(UUID())",
@@ -17,7 +17,7 @@ struct ReleasesTests {
         try body(root)
     }
 
-    /// Runs `body` with a repository that has this specification and no releases.
+    /// Runs `body` with a repository that contains this specification and no releases.
     private func inRepository(_ body: (URL) throws -> Void) throws {
         try inFolder { root in
             let original = Repository.root.appending(path: "protocol-spec")
@@ -34,7 +34,7 @@ struct ReleasesTests {
         }
     }
 
-    /// Replaces the first place of a text in a file below `protocol-spec/`.
+    /// Replaces the first occurrence of a text in a file below `protocol-spec/`.
     private func edit(_ file: String, in root: URL, _ old: String, _ new: String) throws {
         let place = root.appending(path: "protocol-spec/\(file)")
         var text = try String(contentsOf: place, encoding: .utf8)
@@ -44,7 +44,7 @@ struct ReleasesTests {
 
     private func texts(_ problems: [Problem]) -> [String] { problems.map(\.description) }
 
-    /// Writes the digests of all existing releases, as if the next release had begun.
+    /// Writes the digests of all existing releases, as happens when the next release begins.
     private func seal(_ root: URL) throws {
         let releases = Releases(root: root)
         let lines = try releases.versions.map { "\($0) \(try releases.digest(of: $0))\n" }
@@ -53,7 +53,7 @@ struct ReleasesTests {
         )
     }
 
-    /// Runs `body` with a repository that has a frozen release 1 and a draft of release 2.
+    /// Runs `body` with a repository that contains a frozen release 1 and a draft of release 2.
     private func withDraft(_ body: (URL, Releases, Specification) throws -> Void) throws {
         try inRepository { root in
             let releases = Releases(root: root)
@@ -83,7 +83,8 @@ struct ReleasesTests {
             #expect(before.items.count == after.items.count)
             #expect(CompatibilityCheck(from: before, to: after).differences().isEmpty)
 
-            // A file that was removed from the specification is also removed from the release.
+            // If a file is removed from the specification, `write` also removes it from the
+            // release.
             try FileManager.default.removeItem(
                 at: root.appending(path: "protocol-spec/prose/wireshark.md")
             )
@@ -102,8 +103,8 @@ struct ReleasesTests {
             let lines = try String(contentsOf: digests, encoding: .utf8)
             #expect(lines.hasPrefix("1 "))
 
-            // Make the same edit in the specification, in the frozen release and in the draft, so
-            // that they do not differ and only the digest reveals the edit.
+            // Make the same edit in the specification, in the frozen release and in the draft. The
+            // three do not differ then, and only the digest reveals the edit.
             let (old, new) = ("value: 1048576", "value: 1048577")
             var other = specification
             other.limits[0].value += 1
@@ -117,7 +118,7 @@ struct ReleasesTests {
             )
             #expect(throws: Releases.Failure.self) { try releases.write(other, again: true) }
 
-            // Without its digest, the edited release is not sealed a second time.
+            // The digest of the edited release is missing. The release must not get a new digest.
             try FileManager.default.removeItem(at: digests)
             #expect(texts(releases.problems(of: other)).contains { $0.contains("no digest") })
             #expect(throws: Releases.Failure.self) { try releases.write(other, again: true) }
@@ -257,7 +258,7 @@ struct ReleasesTests {
             try Data("---\ntouches: [\(id)]\nreworded: [\(id)]\n---\nClearer.\n".utf8).write(
                 to: folder.appending(path: "clearer.md")
             )
-            // Write the draft again, because it still has the old text.
+            // The draft still contains the old text, so write the draft again.
             #expect(try releases.write(specification, again: true))
             #expect(texts(releases.problems(of: specification)) == [])
         }
@@ -342,8 +343,8 @@ struct ReleasesTests {
             )
             second.structs[chat].fields.remove(at: title)
             Trials.forEachOpcode(&second) { if $0.name == "LOG" { $0.number = 1024 } }
-            // Write release 2 as if the field and the opcode had been deprecated long enough to be
-            // removed.
+            // Write release 2 without the field and the opcode, as if their time of deprecation had
+            // ended.
             try FileManager.default.copyItem(
                 at: releases.folder(of: 1),
                 to: releases.folder(of: 2)

@@ -1,6 +1,6 @@
 @testable import tambour_spec
 
-/// Trials of entity types.
+/// Trials that change entity types.
 extension Trials {
     private static var fields: [String] {
         old.entities.flatMap { entity in

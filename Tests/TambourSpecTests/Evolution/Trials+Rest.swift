@@ -2,7 +2,7 @@ import Foundation
 
 @testable import tambour_spec
 
-/// Trials of everything except fields.
+/// Trials that change everything except fields.
 extension Trials {
     private func broken(_ titles: [String], _ rules: String...) -> [Broken] {
         titles.flatMap { title in rules.map { Broken(title: title, rule: $0) } }
@@ -10,7 +10,8 @@ extension Trials {
 
     // MARK: Enums and structs
 
-    /// A release that also sends closed enums to clients; the real one only reads them.
+    /// A release that also sends closed enums to clients. In the real release, the server only
+    /// reads them.
     private static let sendingClosed: Specification = {
         var release = old
         guard let chat = release.structs.firstIndex(where: { $0.name == "Chat" }),
@@ -563,7 +564,7 @@ extension Trials {
         add("a known number is removed", known, breaks: broken(known, "known-removed")) {
             for index in $0.families.indices { $0.families[index].known = [] }
         }
-        // The title contains the old name, because the change breaks a promise made under that
+        // The title contains the old name. The change breaks a promise that was made under this
         // name.
         for (what, rule, change) in [
             ("a known number gets another name", "known-renamed", Self.renameKnown),
@@ -680,7 +681,7 @@ extension Trials {
         }
     }
 
-    /// Adds named things, adds them with a wrong date, and changes their dates.
+    /// Adds entries of a kind, adds entries with a wrong date, and changes the dates of entries.
     private mutating func addDates(
         _ kind: String,
         _ titles: [String],
@@ -713,7 +714,8 @@ extension Trials {
 
     // MARK: Requirements
 
-    /// Changes every requirement: the text in chapters, the consequence in edges.
+    /// Changes every requirement. In a chapter, it changes the text. In an edge of an opcode, it
+    /// changes the consequence.
     private static func forEachRequirement(
         _ specification: inout Specification,
         _ change: (inout String, inout Requirement.Level) -> Void
@@ -801,7 +803,8 @@ extension Trials {
         }
     }
 
-    /// Reformats requirements without changing a word, and changes words with and without a note.
+    /// Adds trials that reformat requirements without a change of words, and trials that change
+    /// words, with and without a note.
     private mutating func addRewordings(_ all: [String]) {
         add("a requirement is set otherwise, in the same words", all) {
             Self.forEachRequirement(&$0) { text, _ in
@@ -831,8 +834,8 @@ extension Trials {
         ] {
             let changed = Self.old.requirements.filter { requirement in
                 let isEdge = if case .opcode = requirement.place { true } else { false }
-                // The trial changes only the consequence of an edge, so do not search the condition
-                // before it.
+                // The trial changes only the consequence of an edge. So do not search the condition
+                // in front of it.
                 let text =
                     isEdge
                     ? requirement.text[

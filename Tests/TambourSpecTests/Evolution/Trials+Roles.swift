@@ -2,14 +2,14 @@ import Foundation
 
 @testable import tambour_spec
 
-/// Trials of the role table.
+/// Trials that change the role table.
 extension Trials {
     private static var bits: [String] {
         old.roles.permissions.map { "permission \($0.name)" }
             + old.roles.options.map { "option \($0.name)" }
     }
 
-    /// Returns the titles of the cells whose text satisfies `isMeant`.
+    /// Returns the titles of the cells for whose text `isMeant` returns true.
     private static func cells(where isMeant: (String) -> Bool) -> [String] {
         old.roles.actions.flatMap { action in
             action.cells.flatMap { kind, row in

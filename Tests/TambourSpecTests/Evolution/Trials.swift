@@ -2,29 +2,29 @@ import Testing
 
 @testable import tambour_spec
 
-/// A breakage: the title of the broken thing, and the violated rule.
+/// A broken promise: the title of what is broken, and the violated rule.
 struct Broken: Hashable, CustomStringConvertible {
     var title: String
     var rule: String
     var description: String { "\(title): \(rule)" }
 }
 
-/// One kind of change, applied to everything possible at once, with the exact breakages that it
-/// must cause.
+/// One kind of change. The trial applies it at once to everything that it can change. `breaks`
+/// lists exactly the promises that the change must break.
 struct Trial: Sendable, CustomTestStringConvertible {
     var testDescription: String
-    /// The number of changed things.
+    /// The number of things that the trial changes.
     var things: Int
     var breaks: Set<Broken>
-    /// The release that clients have, and its promises.
+    /// The release that the clients have, and the promises of this release.
     var release: Specification
     var before: Promises
-    /// The ids of requirements that, according to a note, mean the same in other words.
+    /// The ids of reworded requirements. A note says that these requirements keep their meaning.
     var reworded: Set<String>
     var change: @Sendable (inout Specification) -> Void
 }
 
-/// A possible change of each field, opcode, enum, error, limit, name and requirement of the real
+/// All trials. They change each field, opcode, enum, error, limit, name and requirement of the real
 /// specification.
 struct Trials {
     /// The release that clients have: the current specification.
@@ -38,7 +38,7 @@ struct Trials {
 
     static let promises = Promises(of: old)
 
-    /// The next release, without any change yet.
+    /// The next release, before any change.
     static let next: Specification = {
         var next = old
         next.version += 1
@@ -99,8 +99,8 @@ struct Trials {
         func title(of field: Field) -> String { "\(title).\(field.key)" }
     }
 
-    /// Returns the names of the structs and enums that some payloads contain, computed
-    /// independently of the check.
+    /// Returns the names of the structs and enums that these payloads contain. Computes them in
+    /// another way than the check.
     static func reachable(_ payloads: (OpcodeEntry) -> [StructType?]) -> Set<String> {
         var found: Set<String> = []
         func follow(_ fields: [Field]) {
@@ -142,7 +142,7 @@ struct Trials {
             }
         }
 
-    /// Changes every list of fields, in the order of `lists`.
+    /// Changes every list of fields, in the same order as `lists`.
     static func forEachList(
         _ specification: inout Specification,
         _ change: (inout [Field], FieldList) -> Void
@@ -172,7 +172,8 @@ struct Trials {
         }
     }
 
-    /// Changes each field for which `applies` is true, and expects the breakages of `rules` for it.
+    /// Adds a trial that changes each field for which `applies` returns true. For each of them, the
+    /// change must break `rules`.
     private mutating func addForEachField(
         _ what: String,
         where applies: @escaping @Sendable (Field, FieldList) -> Bool = { _, _ in true },
@@ -196,7 +197,7 @@ struct Trials {
         }
     }
 
-    /// Appends a field to every list.
+    /// Adds a trial that appends a field to every list.
     private mutating func addNewField(_ what: String, rule: String? = nil, _ field: Field) {
         let titles = Self.lists.map { $0.title(of: field) }
         add(
@@ -467,7 +468,8 @@ struct Trials {
         }
     }
 
-    /// Changes the meaning of duplicate keys, and the reader that checks values of any type.
+    /// Adds trials that change the meaning of duplicate keys, and trials that change which reader
+    /// checks values of any type.
     private mutating func addFieldReading() {
         for (duplicates, rules) in [
             (Duplicates.refused, ["field-duplicates"]), (.merged, []), (.kept, []),
@@ -543,7 +545,7 @@ struct Trials {
 }
 
 extension Field {
-    /// The limit of the outermost list or map.
+    /// The name of the limit of the outermost list or map.
     fileprivate var outerLimitItems: String? {
         get { limitItems.first }
         set { limitItems = newValue.map { [$0] } ?? [] }

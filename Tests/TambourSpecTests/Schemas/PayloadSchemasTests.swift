@@ -6,7 +6,8 @@ import Testing
 
 @Suite("JSON Schemas")
 struct PayloadSchemasTests {
-    /// A Python with `jsonschema`: `TAMBOUR_STOCK_PYTHON`, or the interpreter in the build folder.
+    /// A Python interpreter with `jsonschema`: the one that `TAMBOUR_STOCK_PYTHON` names, or the
+    /// one in the build folder.
     static let python: URL? = {
         if let named = ProcessInfo.processInfo.environment["TAMBOUR_STOCK_PYTHON"] {
             return URL(filePath: named)
@@ -37,7 +38,7 @@ struct PayloadSchemasTests {
         #expect(files.map(\.content) == schemas(specification).map(\.content))
     }
 
-    /// Runs `validate.py` on the schemas of a specification.
+    /// Runs `validate.py` on the JSON Schemas that are generated from a specification.
     private func validate(
         _ specification: Specification
     ) throws -> (status: Int32, lines: [Substring]) {
@@ -75,8 +76,8 @@ struct PayloadSchemasTests {
         print("JSON Schemas: \(lines.last ?? "nothing")")
     }
 
-    /// A mistake in the schema of the field `message` of a MSG_SEND request, and the validator's
-    /// expected complaint.
+    /// A mistake in the schema of the field `message` of a MSG_SEND request, and the complaint that
+    /// the validator must make.
     struct Mistake: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let says: String

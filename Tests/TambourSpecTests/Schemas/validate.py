@@ -18,11 +18,11 @@ from typing import Any
 import jsonschema
 import msgpack
 
-#: The number of bytes before a payload.
+#: The number of bytes of a packet before its payload.
 HEADER = 10
 
-#: The beginnings of refusals, after the path, that a schema can detect. JSON Schema treats a float like 1.0 as an
-#: integer.
+#: A schema can detect refusals that begin, after the path, with one of these texts. JSON Schema treats a float like 1.0
+#: as an integer.
 TELLABLE = ("expected", "missing", "unknown value", "an integer above")
 
 

@@ -23,7 +23,7 @@ struct PacketAnatomyTests {
         }
     }
 
-    /// Returns whether each byte is in exactly one run, in order.
+    /// Returns whether the runs are in order and contain each byte exactly once.
     private static func covers(_ anatomy: PacketAnatomy, _ bytes: [UInt8]) -> Bool {
         var position = 0
         for run in anatomy.runs {
@@ -110,7 +110,8 @@ struct PacketAnatomyTests {
     func meanings() throws {
         let specification = try Repository.specification()
         let request = try #require(specification.opcode(named: "MSG_SEND")?.request)
-        // An unknown key, the id as a string, and a number in a longer form than necessary.
+        // An unknown key, an id that is a string, and a number in a form that is longer than
+        // necessary.
         let wire = WireNode.map([
             .init(key: .string("chatId"), value: .string("3")),
             .init(key: .string("mood"), value: .array([.int(-1)])),

@@ -9,12 +9,12 @@ struct SiteTests {
         SiteGenerator(try Repository.specification(), cases: ConformanceCases(source: ""))
     }
 
-    /// The pages, made once for all tests.
+    /// The pages. All tests share them.
     private static let made = Result { try generator().pages() }
 
     private static func pages() throws -> [SitePage] { try made.get() }
 
-    /// Returns the ids of each page, in the order of their positions.
+    /// Returns the ids in each page, in the order in which they occur.
     private static func anchors(of pages: [SitePage]) -> [String: [String]] {
         Dictionary(
             uniqueKeysWithValues: pages.map { page in
@@ -55,7 +55,7 @@ struct SiteTests {
             let found = try #require(anchors[place.page], "\(target) on \(place.page)")
             if let anchor = place.anchor { #expect(found.contains(anchor), "\(target)") }
         }
-        // The name of an opcode is its anchor on the page of its family.
+        // An opcode's name is also its anchor on the page of its family.
         for opcode in opcodes {
             #expect(try #require(anchors[opcode.family]).contains(opcode.name))
         }
@@ -112,7 +112,7 @@ struct SiteTests {
             "pages/protocol.json", "pages/tambour.lua", "pages/messages/MSG_SEND.md",
         ]
         #expect(Set(wanted).isSubset(of: paths))
-        // The site contains exactly the schemas that opcode pages link to.
+        // The site contains a schema if and only if the page of an opcode links to it.
         let linked = specification.families.flatMap(\.opcodes).flatMap { opcode in
             opcode.schemaLinks(up: "").matches(of: /href="([^"]*)"/).map { String($0.output.1) }
         }
@@ -194,7 +194,7 @@ struct AnswerSetTests {
     func advice() throws {
         let errors = try Repository.specification().errors
         let advice = Dictionary(grouping: errors) { AnswerSet.advice(on: $0) }
-        // One kind of advice for hard errors, and one for each of the four kinds of retry.
+        // There is one kind of advice for hard errors, and one for each of the four kinds of retry.
         #expect(advice.count == 5)
         for group in advice.values { #expect(Set(group.map(\.errorClass)).count == 1) }
     }
@@ -370,7 +370,7 @@ struct SequenceDiagramTests {
             let reader = XMLReader(diagram.svg(width))
             #expect(reader.isWellFormed)
             for text in reader.texts {
-                // The average character is narrower than 6.4 units of the drawing.
+                // On average, a character is narrower than 6.4 units of the drawing.
                 let half = Double(text.content.count) * 6.4 / 2
                 #expect(text.x - half >= 0 && text.x + half <= reader.width, "\(text.content)")
             }
@@ -391,7 +391,7 @@ extension Flow.Action {
     fileprivate var isNote: Bool { if case .note = self { true } else { false } }
 }
 
-/// The contents of a drawing, read tag by tag.
+/// Reads the contents of a drawing, tag by tag.
 private struct XMLReader {
     var isWellFormed = true
     var counts: [String: Int] = [:]

@@ -1,11 +1,11 @@
 import TambourSQL
 import Testing
 
-/// The promises of both drivers, tested by the same code.
+/// The promises that both drivers must keep. The same code tests both.
 @Suite("Both drivers keep the promises of SQLConnection and SQLStatement")
 struct SQLDriverTests {
-    /// WITHOUT ROWID makes SQLite refuse a NULL key. A plain INTEGER PRIMARY KEY would replace NULL
-    /// by the next free number.
+    /// With WITHOUT ROWID, SQLite refuses a NULL key. In a table without it, SQLite would replace a
+    /// NULL in an INTEGER PRIMARY KEY by the next free number.
     static let table = """
         CREATE TABLE t(id {int64} NOT NULL PRIMARY KEY, name {text}, body {blob}) {without_rowid}
         """
@@ -112,7 +112,7 @@ struct SQLDriverTests {
         defer { withExtendedLifetime(database) {} }
         let error = #expect(throws: SQLError.self) {
             let statement = try connection.prepare(sql)
-            // PostgreSQL prepares an empty text and fails only when it runs.
+            // PostgreSQL prepares an empty text. It fails only when it runs the text.
             if sql.isEmpty { _ = try statement.step() }
         }
         #expect(error?.kind == .other)

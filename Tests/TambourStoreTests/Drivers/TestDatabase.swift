@@ -7,7 +7,7 @@ enum SQLEngine: String, Sendable, CustomTestStringConvertible {
     case sqlite = "SQLite"
     case postgreSQL = "PostgreSQL"
 
-    /// The engines of this build; the package trait `PostgreSQL` adds PostgreSQL.
+    /// The engines that this build supports. The package trait `PostgreSQL` adds PostgreSQL.
     static var available: [SQLEngine] {
         #if PostgreSQL
             [.sqlite, .postgreSQL]
@@ -19,9 +19,9 @@ enum SQLEngine: String, Sendable, CustomTestStringConvertible {
     var testDescription: String { rawValue }
 }
 
-/// An empty database for one test, removed with its last reference.
+/// An empty database for one test. It is removed when its last reference disappears.
 ///
-/// Keep a reference to it as long as its connections are in use.
+/// Keep a reference to the database as long as its connections are in use.
 final class TestDatabase {
     let engine: SQLEngine
     private let makeConnection: (SQLMode) throws -> any SQLConnection
@@ -57,7 +57,8 @@ final class TestDatabase {
 
     /// Opens another connection.
     ///
-    /// - Parameter mode: Affects only SQLite; open a connection for writing first.
+    /// - Parameter mode: The mode of an SQLite connection; PostgreSQL ignores it. The first
+    ///   connection must be for writing.
     func connect(_ mode: SQLMode = .readWrite) throws -> any SQLConnection {
         try makeConnection(mode)
     }

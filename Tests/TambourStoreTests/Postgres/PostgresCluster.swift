@@ -3,15 +3,17 @@
     import Synchronization
     import TambourSQL
 
-    /// A PostgreSQL server of this process, started on first use and stopped with the process.
+    /// A PostgreSQL server for this process. It starts at the first use and stops when the process
+    /// ends.
     ///
-    /// It listens on a Unix socket in a temporary directory and does not sync, because its data
-    /// does not outlive the tests. A shell starts it and watches a pipe from this process. When
-    /// this process ends in any way, the pipe closes; then the shell stops the server and removes
-    /// the directory.
+    /// The server listens on a Unix socket in a temporary directory. It does not sync, because
+    /// nobody needs its data after the tests. A shell starts the server and reads from a pipe. This
+    /// process holds the other end of the pipe, which closes when the process ends in any way. The
+    /// shell then stops the server and removes the directory.
     final class PostgresCluster: Sendable {
         private let directory: String
-        /// The open pipe keeps the server running; no data is written to it.
+        /// The end of the pipe that this process holds. The server runs as long as it is open.
+        /// Nobody writes data to it.
         private let lifeline: FileHandle
         private let databaseCount = Mutex(0)
 
@@ -21,7 +23,7 @@
             var description: String
         }
 
-        /// Creates an empty database and returns its cluster and name.
+        /// Creates an empty database. Returns the cluster and the name of the database.
         static func makeDatabase() throws -> (cluster: PostgresCluster, name: String) {
             let cluster = try shared.withLock { shared in
                 let cluster = try shared ?? PostgresCluster()
@@ -31,7 +33,8 @@
             let name = try cluster.databaseCount.withLock { count in
                 count += 1
                 let name = "test\(count)"
-                // Copying the files takes half the time of the default, which logs them.
+                // Copying the files takes half as long as the default strategy, which also logs
+                // them.
                 try cluster.administer("CREATE DATABASE \(name) STRATEGY file_copy")
                 return name
             }
@@ -65,8 +68,8 @@
             directory = String(decoding: template.dropLast().map(UInt8.init), as: UTF8.self)
 
             let shell = Process()
-            // PostgreSQL refuses to run as root, so root gives the directory to the user
-            // `postgres`.
+            // PostgreSQL refuses to run as root. If this process runs as root, it gives the
+            // directory to the user `postgres`.
             if getuid() == 0 {
                 guard let user = getpwnam("postgres")?.pointee,
                     chown(directory, user.pw_uid, user.pw_gid) == 0
@@ -86,7 +89,8 @@
             let input = Pipe()
             let output = Pipe()
             lifeline = input.fileHandleForWriting
-            // Child processes of the tests must not keep the server alive.
+            // A child process of the tests must not inherit the pipe, because it would keep the
+            // server running.
             _ = fcntl(lifeline.fileDescriptor, F_SETFD, FD_CLOEXEC)
             shell.standardInput = input
             shell.standardOutput = output
@@ -99,8 +103,8 @@
             }
         }
 
-        /// $1 is the folder of the programs, $2 the directory. The script ignores interrupts from
-        /// the terminal and waits for the end of the test process.
+        /// $1 is the folder of the PostgreSQL programs. $2 is the temporary directory. The script
+        /// ignores interrupts from the terminal, and waits until the test process ends.
         private static let script = """
             trap '' INT TERM HUP
             cd "$2" || exit 1
@@ -115,7 +119,7 @@
             cd / && rm -rf "$2"
             """
 
-        /// The folder of initdb and pg_ctl in the newest installed version.
+        /// The folder that contains initdb and pg_ctl, of the newest installed version.
         private static let programs: String? = {
             let files = FileManager.default
             let versions = (try? files.contentsOfDirectory(atPath: "/usr/lib/postgresql")) ?? []

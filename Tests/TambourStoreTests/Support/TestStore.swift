@@ -4,10 +4,10 @@ import TambourProtocol
 import TambourSQL
 import TambourStore
 
-/// A migrated store for one test: a writer, and a reader on a separate connection.
+/// A migrated store for one test, with a writer and with a reader on a separate connection.
 ///
-/// Only the test moves the time: each batch is a second after the previous one, unless it names a
-/// time.
+/// The time moves only when the test runs a batch. Each batch is one second after the previous
+/// batch, unless the test gives a time.
 final class TestStore {
     let database: TestDatabase
     private(set) var limits: Limits
@@ -15,12 +15,13 @@ final class TestStore {
     private(set) var reader: StoreConnection
     /// The commit clock of the last batch, in Unix milliseconds.
     private(set) var now: Int64 = 1_700_000_000_000
-    /// The device of all messages of `send`.
+    /// The device from which `send` sends all messages.
     let device = DeviceID(1)
     private var lastCID: Int64 = 0
     private let userIDs: UserIDSource
 
-    /// - Parameter userIDs: The source of user ids; nil for the ids 1, 2, 3 …
+    /// - Parameter userIDs: The source of user ids. If it is nil, users get the ids 1, 2, 3 and so
+    ///   on.
     init(
         _ engine: SQLEngine,
         limits overrides: [String: Int] = [:],
@@ -38,7 +39,7 @@ final class TestStore {
         reader = try StoreConnection(database.connect(), limits: limits)
     }
 
-    /// Reopens the database, as a restart of the server does.
+    /// Opens the database again with new connections, like a server that restarts.
     func reopen(limits overrides: [String: Int] = [:]) throws {
         limits = try Limits(overrides: overrides)
         writer = try StoreWriter(
@@ -48,9 +49,10 @@ final class TestStore {
         reader = try StoreConnection(database.connect(), limits: limits)
     }
 
-    /// Runs `body` as a batch and commits it; rolls back if `body` throws.
+    /// Runs `body` as a batch and commits the batch. If `body` throws, rolls the batch back.
     ///
-    /// - Parameter time: The commit clock of the batch; by default, a second after the last one.
+    /// - Parameter time: The commit clock of the batch; by default, one second after the last
+    ///   batch.
     @discardableResult
     func batch<Result>(
         at time: Int64? = nil,
@@ -79,7 +81,7 @@ final class TestStore {
 
     // MARK: - Common setup
 
-    /// Registers `count` users, with the ids 1, 2, 3 …
+    /// Registers `count` users. In a new store, they have the ids 1, 2, 3 and so on.
     func users(_ count: Int) throws -> [UserID] {
         try batch { tx in
             try (1...count).map { number in
@@ -98,8 +100,8 @@ final class TestStore {
         return lastCID
     }
 
-    /// Sends a text to the dialog of two users in a separate batch, and creates the dialog if
-    /// necessary.
+    /// Sends a text to the dialog of two users, in a separate batch. Creates the dialog if it does
+    /// not exist.
     @discardableResult
     func send(
         _ text: Text,
@@ -135,7 +137,7 @@ final class TestStore {
         return try tx.append(content, to: chat, from: sender, on: device).record
     }
 
-    /// Creates a group with its creation event, in a separate batch.
+    /// Creates a group and sends its creation event, in a separate batch.
     func group(_ members: [UserID], title: Text = "Group") throws -> ChatKey {
         try batch { tx in
             let chat = try tx.createGroup(title: title, owner: members[0], members: members)
@@ -161,7 +163,7 @@ final class TestStore {
 }
 
 extension UserIDSource {
-    /// Returns a source of the ids 1, 2, 3 …
+    /// Returns a source that yields the ids 1, 2, 3 and so on.
     static func rising() -> Self {
         let last = Rising()
         return Self { last.value.add(1, ordering: .relaxed).newValue }
@@ -173,7 +175,7 @@ extension UserIDSource {
 }
 
 extension WriteTransaction {
-    /// Moves the read mark of a user who shows it, in either direction.
+    /// Moves the read mark of a user forward or back. The user must show the mark to others.
     func setRead(_ time: Int64, of user: UserID, in chat: ChatState) throws {
         try raiseRead(to: time, of: user, in: chat)
         try lowerRead(to: time, of: user, in: chat)
@@ -186,6 +188,6 @@ extension WriteTransaction {
 }
 
 extension CommitStamp {
-    /// Returns a stamp whose lease does not matter.
+    /// Returns a stamp with this clock. Its lease is for tests in which the lease does not matter.
     static func at(_ ct: Int64) -> CommitStamp { CommitStamp(ct: ct, leaseEnd: ct) }
 }

@@ -3,15 +3,15 @@ import Testing
 
 @testable import TerminalKit
 
-/// However slowly bytes drain, the terminal ends with the newest frame, and the queue holds few
-/// bytes.
+/// Tests that the terminal ends with the newest frame, however slowly it takes bytes, and that the
+/// queue holds few bytes.
 struct FrameQueueTests {
     private enum Step {
         case show(String)
         case control
         case drain(Int)
         case repaint
-        /// Another program had the terminal.
+        /// Another program has used the terminal in the meantime.
         case discard
     }
 

@@ -4,10 +4,10 @@ import Testing
 
 @testable import TerminalKit
 
-/// The device restores the terminal completely, and never blocks the program.
+/// Tests that the device restores the terminal completely, and never blocks the program.
 @Suite(.serialized)
 struct TerminalDeviceTests {
-    /// A started device on a pseudo-terminal, with the events it reports.
+    /// A started device on a pseudo-terminal, and the events that the device reports.
     private final class Session {
         let terminal: PseudoTerminal
         let device: TerminalDevice
@@ -119,7 +119,7 @@ struct TerminalDeviceTests {
         session.on { device in
             device.handlers.input = { found in
                 events.add(found)
-                // The rest of the sequence arrives while the queue is busy.
+                // Send the rest of the sequence while the queue is busy.
                 guard found.contains(.key(KeyPress(.character("x")))) else { return }
                 _ = write(master, "[A", 2)
                 var polled = pollfd(fd: slave, events: Int16(POLLIN), revents: 0)

@@ -2,11 +2,11 @@ import Testing
 
 @testable import TerminalKit
 
-/// QR codes as blocks: the light modules are drawn.
+/// Tests QR codes that are drawn with block characters. The blocks are the light modules.
 struct QRCodeTests {
     private static let link = "https://max.ru/:auth/0123456789abcdef0123456789abcdef0123456789a"
 
-    /// Returns the modules of a drawing, true for dark.
+    /// Returns the modules of a drawing; true stands for a dark module.
     private func modules(_ code: QRCode) -> [[Bool]] {
         code.lines.flatMap { line in
             [line.map { " ▄".contains($0) }, line.map { " ▀".contains($0) }]

@@ -3,7 +3,8 @@ import Testing
 
 @testable import TerminalKit
 
-/// A terminal that follows the renderer's bytes shows exactly the surface, and the bytes are few.
+/// Tests that a terminal shows exactly the surface after it has processed the renderer's bytes, and
+/// that the renderer sends few bytes.
 struct RendererTests {
     private let size = Size(columns: 20, rows: 6)
 
@@ -48,8 +49,8 @@ struct RendererTests {
                 screen.draw(step)
                 switch step {
                 case .resize(let size):
-                    // When the terminal returns to the size of the last frame, only the device
-                    // knows that it was resized.
+                    // If the terminal has returned to the size of the last frame, the renderer sees
+                    // no change of size. Only the device knows about it.
                     if size == shownSize { renderer.forget() }
                     terminal.resize(to: size)
                 case .damage:

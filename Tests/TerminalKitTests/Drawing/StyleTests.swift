@@ -2,7 +2,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// Colours and themes match the terminal's abilities.
+/// Tests that colours and themes suit the abilities of the terminal.
 struct StyleTests {
     @Test(
         "the depth comes from the environment",

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// Cells hold whole glyphs; a clipped or partly covered glyph becomes blank.
+/// Tests that cells hold whole glyphs. A glyph that is clipped or partly covered becomes blank.
 struct SurfaceTests {
     private func surface(_ columns: Int, _ rows: Int = 1) -> Surface {
         Surface(size: Size(columns: columns, rows: rows))

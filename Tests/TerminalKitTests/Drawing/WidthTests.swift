@@ -3,7 +3,8 @@ import Testing
 
 @testable import TerminalKit
 
-/// Clusters have the widths that terminals give them, and harmful characters are never printable.
+/// Tests that clusters have the widths that terminals give them, and that harmful characters are
+/// never printable.
 struct WidthTests {
     @Test(
         "widths follow libc's tables and the rules for sequences",

@@ -3,7 +3,8 @@ import Testing
 
 @testable import TerminalKit
 
-/// Bytes become the same keys however they are split, and junk becomes nothing.
+/// Tests that bytes result in the same keys, wherever the input splits them. Invalid bytes result
+/// in no keys.
 struct KeyParserTests {
     private func keys(_ text: String) -> [InputEvent] { keys(Array(text.utf8)) }
 
@@ -47,7 +48,8 @@ struct KeyParserTests {
         #expect(keys(bytes) == [.key(press)])
     }
 
-    /// Beginnings of sequences that count as keys when no further byte arrives for a while.
+    /// The beginnings of sequences. If no further byte arrives for a while, each counts as the key
+    /// that it maps to.
     private static let typedBeginnings: [[UInt8]: KeyPress] = [
         Array("\u{1B}".utf8): .init(.escape), Array("\u{1B}\u{1B}".utf8): .init(.escape, .alt),
         Array("\u{1B}[".utf8): .alt("["), Array("\u{1B}O".utf8): .alt("O"),
@@ -67,8 +69,8 @@ struct KeyParserTests {
             let early = Self.typedBeginnings[head].map { [InputEvent.key($0)] } ?? []
             #expect(parser.flush() == early)
             let found = parser.parse(rest) + parser.flush()
-            // After a single ESC, a lone byte counts as typed, and so does any byte that starts no
-            // sequence.
+            // After a single ESC, a lone byte counts as a typed key. The same is true for any byte
+            // that starts no sequence.
             let isTyped = head == [0x1B] && (rest.count == 1 || !"[O".utf8.contains(rest[0]))
             #expect(found == (isTyped ? keys(rest) : [.key(press)]), "torn after \(cut)")
         }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import TerminalKit
 
-/// The keys of readline work as users expect, on whole clusters and within the limit.
+/// Tests that the keys of readline work as users expect, on whole clusters and within the limit.
 struct LineEditorTests {
-    /// Types a text, in which keys stand in angle brackets, such as `<C-a>`, `<M-f>` and `<up>`.
+    /// Types a text. Keys in the text stand in angle brackets, such as `<C-a>`, `<M-f>` and `<up>`.
     private func play(_ script: String, on editor: inout LineEditor) -> [LineEditor.Outcome] {
         var outcomes: [LineEditor.Outcome] = []
         var rest = script[...]
@@ -130,7 +130,8 @@ struct LineEditorTests {
         #expect(editor.text == "😀😀")
         _ = play("<C-_>", on: &editor)
         #expect(editor.text == "😀😀")
-        // A stored draft over the limit is shown whole, and can be shortened.
+        // A stored draft may be longer than the limit. The editor shows the whole draft, and the
+        // user can shorten it.
         editor.load(LineEditor.Draft(text: "1234567", cursor: 99))
         #expect(editor.draft == LineEditor.Draft(text: "1234567", cursor: 7))
         #expect(play("8", on: &editor) == [.limitReached])
@@ -247,7 +248,7 @@ struct LineEditorTests {
     }
 }
 
-/// The simplest possible editor: two lists of characters.
+/// A model of the editor, as simple as possible: two lists of characters.
 private struct ModelEditor {
     var before: [Character] = []
     var after: [Character] = []

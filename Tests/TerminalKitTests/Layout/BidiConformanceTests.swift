@@ -3,12 +3,13 @@ import Testing
 
 @testable import TerminalKit
 
-/// The test cases that Unicode publishes for UAX #9.
+/// Runs the test cases that Unicode publishes for UAX #9.
 struct BidiConformanceTests {
-    /// From the Debian package `unicode-data`.
+    /// The Debian package `unicode-data` contains this file.
     private static let path = "/usr/share/unicode/BidiCharacterTest.txt"
 
-    /// A line of the file. Characters that rule X9 removes have no level and no place in the order.
+    /// A test case from one line of the file. Rule X9 removes some characters; they have no level
+    /// and no place in the order.
     private struct Case {
         let clusters: [Character]
         let direction: BidiParagraph.Direction
@@ -19,7 +20,7 @@ struct BidiConformanceTests {
         init?(_ line: Substring) {
             let fields = line.split(separator: ";").map { $0.split(separator: " ") }
             guard fields.count == 5, let paragraph = fields[1].first else { return nil }
-            // Each scalar is a separate cluster, even a mark.
+            // Make each scalar a separate cluster, even a combining mark.
             clusters = fields[0].compactMap { value in
                 UInt32(value, radix: 16).flatMap(Unicode.Scalar.init).map(Character.init)
             }
@@ -33,7 +34,8 @@ struct BidiConformanceTests {
             order = fields[4].compactMap { Int($0) }
         }
 
-        /// Whether the case has explicit embeddings, overrides or isolates, which these tests skip.
+        /// Whether the case contains explicit embeddings, overrides or isolates. These tests skip
+        /// such cases.
         var isExplicit: Bool {
             clusters.contains {
                 ("\u{202A}"..."\u{202E}").contains($0) || ("\u{2066}"..."\u{2069}").contains($0)

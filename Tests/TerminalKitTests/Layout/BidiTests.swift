@@ -3,7 +3,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// Runs of right-to-left text appear in the order that UAX #9 gives them.
+/// Tests that right-to-left text appears in the order that UAX #9 defines.
 struct BidiTests {
     private func visual(_ text: String, mirroring: Bool = true) -> String {
         let clusters = Array(text)
@@ -76,8 +76,8 @@ struct BidiTests {
         }.check()
     }
 
-    /// Expected orders from an independent implementation, without mirroring and without direction
-    /// marks.
+    /// The expected orders are from an independent implementation, without mirroring and without
+    /// direction marks.
     @Test(
         "the order is that of the reference",
         arguments: [

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TerminalKit
 
-/// Lines appear in visual order and leave the text beside them in place.
+/// Tests that lines appear in visual order, and that the text beside a line stays in its place.
 @Suite("A line")
 struct SurfaceLineTests {
     private func drawn(

@@ -3,8 +3,8 @@ import Testing
 
 @testable import TerminalKit
 
-/// Text wraps within its width and loses nothing, and every cell maps back to a cluster of the
-/// text.
+/// Tests that text wraps within its width and loses nothing, and that every cell maps back to a
+/// cluster of the text.
 struct TextLayoutTests {
     private func lines(
         _ text: String,
@@ -166,7 +166,7 @@ struct TextLayoutTests {
             return builder.steps
         }
         #expect(steps(4000) <= 8 * steps(500) + 200)
-        // Each span costs once at its beginning and once at its end, not for every cluster.
+        // A span causes work at its beginning and at its end, but not at every cluster in between.
         let spans = (0..<100).map { TextSpan($0..<100_000, .bold) }
         #expect(steps(4000, spans) <= steps(4000) + 100 * 100)
     }

@@ -3,7 +3,8 @@ import Testing
 
 @testable import TerminalKit
 
-/// The search finds the best match, and puts the most likely candidate first.
+/// Tests that the search finds the best match of each candidate, and puts the most likely candidate
+/// first.
 struct FuzzyMatchTests {
     @Test(
         "case, accents and forms do not matter",

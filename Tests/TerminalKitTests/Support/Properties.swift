@@ -2,17 +2,17 @@ import Glibc
 import TambourTesting
 import Testing
 
-/// Plays random lists of steps and reports the shortest failing list.
+/// Plays random lists of steps. If a list fails, reports the shortest failing list that it finds.
 ///
-/// Each play depends only on its number. A check runs the plays 1 to `plays`; with `TAMBOUR_SOAK=1`
-/// it runs 1 to `soak`, and with `TAMBOUR_SEED=17` only number 17.
+/// Each play depends only on its seed. A check plays the seeds 1 to `plays`. With `TAMBOUR_SOAK=1`,
+/// it plays the seeds 1 to `soak`. With `TAMBOUR_SEED=17`, it plays only seed 17.
 struct Property<Step> {
     var plays: Int
     var soak: Int
     /// Returns the steps of one play.
     var generate: (inout SeededGenerator) -> [Step]
-    /// Returns the error after these steps, or nil. The seed determines all other
-    /// choices.
+    /// Plays steps and returns the error; nil if there is none. All other choices depend only on
+    /// the seed.
     var failure: ([Step], UInt64) -> String?
 
     func check(sourceLocation: SourceLocation = #_sourceLocation) {
@@ -39,7 +39,8 @@ struct Property<Step> {
         return (1...UInt64(isSoak ? soak : plays)).map { $0 }
     }
 
-    /// Delta debugging: leaves steps out while the rest still fails.
+    /// Returns a shorter list that still fails. Uses delta debugging: leaves out steps as long as
+    /// the rest fails.
     private func shrunk(_ steps: [Step], _ seed: UInt64) -> [Step] {
         var steps = steps
         var size = max(1, steps.count / 2)
@@ -62,7 +63,7 @@ struct Property<Step> {
     }
 }
 
-/// Texts that are hard to show: wide, combining, right-to-left, invisible, hostile.
+/// Texts that are hard to show: wide, combining, right-to-left, invisible or hostile characters.
 enum HardText {
     static let samples = [
         "hello", "a", "The quick brown fox", "  ", "x = 1;", "—", "naïve café",

@@ -5,13 +5,14 @@ import Testing
 
 @testable import TerminalKit
 
-/// A terminal that a test controls from the other side.
+/// A pseudo-terminal. The test controls the side that a terminal program would have.
 final class PseudoTerminal {
     struct Failed: Error {
         var call: String
     }
 
-    /// The longest time that a test waits for anything. No test needs this time to pass.
+    /// The longest time that a test waits for an event. A test that passes does not depend on this
+    /// time.
     static let patienceMs: Int32 = 60_000
 
     private(set) var master: Int32
@@ -20,7 +21,7 @@ final class PseudoTerminal {
     private(set) var received: [UInt8] = []
 
     init(size: Size = Size(columns: 30, rows: 8)) throws {
-        // The requests that unlockpt and ptsname make. Swift's importer does not see these
+        // The numbers of the requests that unlockpt and ptsname make. Swift does not import these
         // functions of glibc.
         let unlock: UInt = 0x4004_5431  // TIOCSPTLCK
         let getNumber: UInt = 0x8004_5430  // TIOCGPTN
@@ -58,7 +59,7 @@ final class PseudoTerminal {
         _ = write(master, bytes, bytes.count)
     }
 
-    /// Reads until the received bytes are enough.
+    /// Reads until `isEnough` returns true for the bytes received so far.
     func read(until isEnough: ([UInt8]) -> Bool) throws {
         while !isEnough(received) {
             var polled = pollfd(fd: master, events: Int16(POLLIN), revents: 0)
@@ -83,7 +84,7 @@ final class PseudoTerminal {
     }
 }
 
-/// Values that arrive on a queue; a test awaits them one by one.
+/// Values that arrive on a queue. A test waits for them one by one.
 final class Arrivals<Value: Sendable>: Sendable {
     private let values = Mutex<[Value]>([])
     private let semaphore = DispatchSemaphore(value: 0)
@@ -93,7 +94,7 @@ final class Arrivals<Value: Sendable>: Sendable {
         semaphore.signal()
     }
 
-    /// - Parameter nudge: Called repeatedly until a value arrives.
+    /// - Parameter nudge: A function that is called repeatedly until a value arrives.
     func next(nudge: (() -> Void)? = nil) throws -> Value {
         for _ in 0..<Int(PseudoTerminal.patienceMs) / 20 {
             nudge?()

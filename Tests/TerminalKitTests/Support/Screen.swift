@@ -12,7 +12,7 @@ enum ScreenStep {
     case cursor(Position?)
     case clear
     case resize(Size)
-    /// The terminal's contents were destroyed.
+    /// Something destroyed what the terminal shows.
     case damage
     case show
 
@@ -76,7 +76,7 @@ enum ScreenStep {
     }
 }
 
-/// A surface on which drawing steps are played.
+/// A surface on which a test plays drawing steps.
 struct Screen {
     var surface = Surface(size: Size(columns: 10, rows: 4))
 

@@ -2,9 +2,10 @@
 
 /// A strict terminal that follows the renderer's output.
 ///
-/// Unknown sequences, control characters and marks without a base are violations. Where real
-/// terminals differ, cells become poison, which matches no surface. This concerns the other half of
-/// an overwritten wide glyph, and the contents after a resize.
+/// Unknown sequences, control characters, and combining marks without a base are violations. Where
+/// the behaviour of real terminals differs, cells become poison. A poisoned cell equals no cell of
+/// a surface. This concerns the rest of a wide glyph that is partly overwritten, and the contents
+/// after a resize.
 struct TestTerminal {
     enum Widths {
         /// Forms grapheme clusters, with the same widths as `Glyph`.
@@ -15,7 +16,7 @@ struct TestTerminal {
 
     struct Cell: Equatable {
         var text = " "
-        /// Zero in the later columns of a wide glyph.
+        /// The width of the glyph in columns; zero in the later columns of a wide glyph.
         var width = 1
         var style = Style.plain
         var link = ""
@@ -31,14 +32,14 @@ struct TestTerminal {
     private(set) var isCursorVisible = true
     private(set) var modes: Set<Int> = []
     private(set) var bells = 0
-    /// Payloads of OSC sequences other than hyperlinks.
+    /// The payloads of OSC sequences, except the sequences for hyperlinks.
     private(set) var messages: [String] = []
     private(set) var violations: [String] = []
 
     private var pen = Style.plain
     private var link = ""
     private var margins: Range<Int>
-    /// The position of the last scalar; nil after a cursor move.
+    /// The position of the last printed scalar; nil after the cursor has moved.
     private var last: (row: Int, column: Int)?
     private var pending: [UInt8] = []
 
@@ -65,7 +66,7 @@ struct TestTerminal {
         (0..<size.columns).map { self[$0, row] }.filter { $0.width > 0 }.map(\.text).joined()
     }
 
-    /// Interprets bytes. The bytes may be split anywhere, even inside a sequence.
+    /// Interprets bytes. The caller may split the bytes anywhere, even inside a sequence.
     mutating func feed(_ bytes: some Sequence<UInt8>) {
         pending += bytes
         guard let whole = String(validating: pending, as: UTF8.self) else { return }
@@ -80,8 +81,9 @@ struct TestTerminal {
         pending = []
     }
 
-    /// Returns the first violation, or else the first difference from `surface` with its colours
-    /// reduced to `depth`; nil if there is none.
+    /// Compares the terminal with `surface`, whose colours are reduced to `depth`. Returns the
+    /// first violation; if there is none, the first difference; nil if there is no difference,
+    /// either.
     func difference(from surface: Surface, depth: ColorDepth = .trueColor) -> String? {
         if let violation = violations.first { return violation }
         if size != surface.size { return "the size is \(size)" }
@@ -125,8 +127,8 @@ struct TestTerminal {
 
     private func surfaceLinkIndex(_ cell: Surface.Cell) -> UInt16 { cell.link.index }
 
-    /// Returns a cell without the properties that comparisons ignore: all but the background of a
-    /// blank, and everything in the later cells of a wide glyph.
+    /// Returns a cell without the properties that a comparison ignores. A blank keeps only its
+    /// background. A later cell of a wide glyph keeps nothing.
     private static func normalized(_ cell: Cell) -> Cell {
         var cell = cell
         if cell.width == 0 { return Cell(text: "", width: 0) }
@@ -311,7 +313,7 @@ struct TestTerminal {
         last = nil
     }
 
-    /// Poisons a wide glyph that covers this cell and others.
+    /// Poisons a glyph that covers this cell, if the glyph is wide.
     private mutating func clear(_ column: Int, _ row: Int) {
         var lead = column
         while lead > 0, self[lead, row].width == 0 { lead -= 1 }
@@ -347,7 +349,7 @@ struct TestTerminal {
     private mutating func place(_ text: String, width: Int, _ row: Int, _ column: Int) {
         let end = column + width
         if end > size.columns {
-            // The terminal does not wrap: text that does not fit destroys the last column.
+            // The terminal does not wrap. A glyph that does not fit destroys the last column.
             if widths == .clusters { violate("\(text) does not fit") }
             clear(size.columns - 1, row)
             self[size.columns - 1, row] = .poison

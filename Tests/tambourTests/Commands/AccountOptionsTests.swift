@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The account of a command")
 struct AccountOptionsTests {
-    /// Runs `body` with a folder that has these accounts.
+    /// Runs `body` with a folder that contains these accounts.
     private func withAccounts(_ accounts: [String], _ body: (String) throws -> Void) throws {
         let home = try TestServer.temporaryDirectory()
         defer { try? FileManager.default.removeItem(atPath: home) }
@@ -101,7 +101,7 @@ struct FoldersTests {
         #expect(usual == ["/h/.local/share/tambour", "/h/.config/tambour/preferences.json"])
         let chosen = ["HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/c"]
         #expect(paths(chosen) == ["/d/tambour", "/c/tambour/preferences.json"])
-        // The specification ignores relative and empty paths.
+        // The XDG specification demands that programs ignore relative and empty paths.
         let wrong = ["HOME": "/h", "XDG_DATA_HOME": "d", "XDG_CONFIG_HOME": "", "TAMBOUR_HOME": ""]
         #expect(paths(wrong) == usual)
         let one = ["/one", "/one/preferences.json"]
@@ -125,7 +125,7 @@ struct FoldersTests {
         let old = "\(folders.accounts)/preferences.json"
         try Data(#"{"theme": "light"}"#.utf8).write(to: URL(filePath: old))
         #expect(folders.preferences == old)
-        // A change creates the folder if it is missing.
+        // If the folder is missing, a change of a preference creates it.
         #expect(PreferencesFile(path: new).change(\.theme, to: "mono") == nil)
         #expect(folders.preferences == new)
         #expect(PreferencesFile(path: folders.preferences).value.theme == "mono")

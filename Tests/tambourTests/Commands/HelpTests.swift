@@ -4,14 +4,14 @@ import Testing
 
 @testable import tambour
 
-/// The help texts of all commands.
+/// Tests the help texts of all commands.
 @Suite("Help")
 struct HelpTests {
     private static let sources = URL(filePath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         .appending(path: "Sources")
 
-    /// Every command with its full name, such as `tambour queue list`.
+    /// Every command, with its full name, such as `tambour queue list`.
     private static let commands: [(name: String, type: any ParsableCommand.Type)] = {
         func all(
             _ type: any ParsableCommand.Type,
@@ -24,7 +24,7 @@ struct HelpTests {
         return all(Tambour.self, [])
     }()
 
-    /// Returns the `tambour` commands in a line of the shell, each split into words.
+    /// Returns the `tambour` commands in a shell line. Each command is split into words.
     private func commands(in line: String) -> [[String]] {
         let line = line.replacing("2>&1", with: "").replacing("$id", with: "1")
         return line.split(separator: /\||&&|<|>|\$\(|\)/).map { words(String($0)) }
@@ -67,9 +67,9 @@ struct HelpTests {
             #expect(type.configuration.abstract.hasSuffix("."), "\(name)")
             let help = Tambour.helpMessage(for: type, columns: 80)
             for line in help.split(separator: "\n") {
-                // The parser does not wrap the usage.
+                // The argument parser does not wrap the line that shows the usage.
                 #expect(line.count <= 80 || line.hasPrefix("USAGE:"), "\(name): \(line)")
-                // An argument without a help text stands alone on its line.
+                // If an argument has no help text, it stands alone on its line.
                 let isBare = line.wholeMatch(of: #/ +(<[a-z-]+>|--[a-z-]+)( \.\.\.)?/#) != nil
                 #expect(!isBare, "\(name): \(line)")
             }

@@ -3,7 +3,8 @@ import Testing
 
 @testable import tambour
 
-/// `docs/schema` is the only description of the JSON. It has exactly the fields of the encoders.
+/// Tests that `docs/schema` describes exactly the fields that the encoders write. No other document
+/// describes the JSON.
 @Suite("Fields of the JSON")
 struct JSONFieldsTests {
     private static let folder = URL(filePath: #filePath).deletingLastPathComponent()

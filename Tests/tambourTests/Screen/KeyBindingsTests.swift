@@ -102,7 +102,8 @@ struct KeyBindingsTests {
         let bindings = KeyBindings(chosen)
         #expect(bindings.mistakes.count == 1)
         #expect(bindings.names(of: .leave) == "Ctrl-Q")
-        // If the same key is chosen for two actions, the alphabetically first action gets it.
+        // If a user chooses one key for two actions, the action whose name is first in the alphabet
+        // gets the key.
         let first = chosen.count == 2 ? chosen.keys.min() : nil
         if let first, let action = KeyAction(rawValue: first) {
             #expect(bindings.names(of: action) == chosen[first])

@@ -70,8 +70,8 @@ struct MarkdownTests {
                     letters.randomElement(using: &random) ?? "a"
                 }
             )
-            // The spans of any source lie within its text, and any text has a source that is parsed
-            // into this text.
+            // The spans of any source must lie within its text. Any text must have a source whose
+            // parsed text is the same text again.
             let read = Markdown(text)
             for span in read.spans {
                 try #require(
@@ -118,7 +118,7 @@ struct MarkdownTests {
         arguments: ["*a ", "[", "](", "`", "``", "```\n", "> a\n", "_a*b~~", "\\"]
     )
     func large(part: String) {
-        // Quadratic time would take minutes.
+        // An algorithm with quadratic time would take minutes.
         #expect(!Markdown(String(repeating: part, count: 200_000)).text.isEmpty)
     }
 }

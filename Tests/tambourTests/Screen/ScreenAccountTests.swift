@@ -6,7 +6,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// Password, phone and other devices, with the keyboard.
+/// Changes the password, the phone and the list of devices with the keyboard.
 @Suite("The account at the screen", .serialized)
 struct ScreenAccountTests {
     @Test("a password is set, changed and removed, and never shown")

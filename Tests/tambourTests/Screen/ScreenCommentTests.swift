@@ -6,7 +6,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// Comments on posts are read and written with the keyboard.
+/// Reads and writes comments on posts with the keyboard.
 @Suite("Comments at the screen", .serialized)
 struct ScreenCommentTests {
     /// Bob's channel with a post that has two comments.
@@ -20,7 +20,7 @@ struct ScreenCommentTests {
         }
     }
 
-    /// The channel and its post, as Bob knows them.
+    /// Returns Bob's channel and its post, with the ids that Bob sees.
     private static func post(at desk: Desk) throws -> (channel: ChatID, post: MessageID) {
         let chats = try desk.bob.call(ChatsListRequest(marker: 0)).chats
         let channel = try #require(chats.first { $0.title == "News" }).id
@@ -71,7 +71,7 @@ struct ScreenCommentTests {
             let theirs = try desk.bob.comments(on: post, in: channel)
             #expect(theirs.map(\.text) == ["first", "second", "a third", "a fourth"])
 
-            // Go back to the channel, where the post shows the new number of comments.
+            // Return to the channel. The post there shows the new number of comments.
             desk.press(KeyPress(.enter), .alt("o"))
             try await desk.display.waits(for: "4 comments")
             #expect(desk.look { $0.comments == nil && $0.open == channel })

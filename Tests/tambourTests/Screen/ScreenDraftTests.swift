@@ -6,10 +6,11 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// A started text survives, here and on the account's other devices.
+/// Tests that the screen keeps a text that the user has begun, on this device and on the account's
+/// other devices.
 @Suite("Drafts at the screen", .serialized)
 struct ScreenDraftTests {
-    /// Bob has written, and there is also a group.
+    /// Bob and Alice have each sent a message to their dialog. There is also a group.
     private static var two: Before {
         Before { world in
             try world.bob.send("hello", to: world.chat, cid: 1)
@@ -74,7 +75,8 @@ struct ScreenDraftTests {
             await desk.waitForWishes()
             #expect(await desk.client.settle(within: .seconds(60)))
             desk.stopServer()
-            // Remove the user from the store, so that no account can send the text.
+            // Remove the signed-in user from the store. Without a user, the client cannot send the
+            // text.
             let store = try LocalStore(path: "\(desk.directory)/alice.db")
             try store.write { try $0.set(.user, nil) }
             store.close()
@@ -112,10 +114,11 @@ struct ScreenDraftTests {
             desk.passTime()
             await desk.waitForWishes()
             #expect(try Self.draft(at: desk) == "hello")
-            // Of drafts on two devices the later one wins, so first wait until this one is on the
+            // If two devices save drafts, the later draft wins. So wait until this draft is on the
             // server.
             #expect(await desk.client.settle(within: .seconds(60)))
-            // A line that the user has not edited is not stored again, even after a cursor move.
+            // The user has not edited the line. The screen does not store it again, even after a
+            // cursor move.
             try Self.save("of the phone", at: desk)
             try await desk.display.waits(for: "> of the phone")
             desk.press(KeyPress(.left))
@@ -151,7 +154,7 @@ struct ScreenDraftTests {
     func answer() async throws {
         try await atDesk(after: Self.two) { desk in
             try await desk.openBob()
-            // A login contains only the newest message, so wait for both.
+            // A login contains only the newest message of the dialog, so wait for both messages.
             try await desk.display.wait(for: "both") { _ in desk.look { $0.rows.count == 2 } }
             desk.press(KeyPress(.escape), KeyPress(.up), KeyPress(.character("r")))
             desk.type("half an ans")

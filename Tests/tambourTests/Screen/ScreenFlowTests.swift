@@ -8,7 +8,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// Sends keys to the screen and checks what it shows, with a real server.
+/// Sends keys to the screen and checks what the screen shows. The server is a real one.
 @Suite("At the screen", .serialized)
 struct ScreenFlowTests {
     private static func talk(_ world: Desk.World, _ texts: [String]) throws {
@@ -46,7 +46,7 @@ struct ScreenFlowTests {
 
             desk.press(KeyPress(.escape), KeyPress(.character("d")))
             try await desk.display.waits(for: "Delete it for everybody?")
-            // Any other key leaves the question open.
+            // If the user presses a key that is no answer, the question stays open.
             desk.press(KeyPress(.character("h")))
             #expect(desk.look { $0.prompt != nil })
             desk.press(KeyPress(.character("y")))
@@ -83,7 +83,7 @@ struct ScreenFlowTests {
             try await desk.display.wait(for: "the newer hit") { _ in
                 desk.look { $0.selectedRow?.text == "apricot two" }
             }
-            // The older hit is not on this device, so the client fetches the page around it.
+            // The older hit is not on this device. So the client fetches the page around it.
             desk.press(KeyPress(.character("n")))
             try await desk.display.wait(for: "the older hit") { _ in
                 desk.look { $0.selectedRow?.text == "apricot one" }
@@ -257,7 +257,7 @@ struct ScreenFlowTests {
             try await desk.display.waits(for: "from the editor")
             desk.press(KeyPress(.escape))
             try await desk.display.waits(for: "c copy")
-            // `y` is bound to no action here, so the key types a letter.
+            // Here, `y` is not bound to an action, so the key types a letter.
             desk.press(KeyPress(.character("y")))
             #expect(desk.look(\.focus) == .input)
             desk.press(KeyPress(.escape), KeyPress(.character("c")))
@@ -395,9 +395,9 @@ struct ScreenFlowTests {
             try await desk.display.waits(for: "you are signed in")
             try desk.alice.call(SessionsCloseRequest())
             try await desk.display.waits(for: "signed out, /login")
-            // A lost connection must not replace this notice.
+            // The notice must stay when the connection is lost.
             try await desk.loseServer()
-            // The command is still in the line.
+            // The line still contains the command.
             desk.press(KeyPress(.enter))
             await desk.waitForEnd()
             #expect(desk.look { _ in desk.screen.wantsSignIn })

@@ -6,7 +6,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// Folders are made, shown, filled and deleted with the keyboard.
+/// Creates, shows, fills and deletes folders with the keyboard.
 @Suite("Folders at the screen", .serialized)
 struct ScreenFolderTests {
     /// Alice has a dialog and a group.
@@ -34,7 +34,8 @@ struct ScreenFolderTests {
             desk.type("/folder-add\n")
             try await waits(desk, forList: ["Cooks"])
             try await desk.display.waits(for: "Cooks is in “Work”")
-            // Alt-Down goes only to chats of the shown folder, which has no other chat.
+            // Alt-Down only moves to other chats of the shown folder. This folder has no other
+            // chat.
             let group = desk.look(\.open)
             desk.press(KeyPress(.down, .alt))
             #expect(desk.look(\.open) == group)

@@ -7,10 +7,10 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// Groups and channels are found, joined and set up with the keyboard.
+/// Finds, joins and sets up groups and channels with the keyboard.
 @Suite("Invitations at the screen", .serialized)
 struct ScreenInvitationTests {
-    /// Bob has a group without Alice, and Alice has one of her own.
+    /// Bob has a group without Alice. Alice has her own group.
     private static var groups: Before {
         Before { world in
             _ = try world.bob.createGroup("Climbers", with: [], cid: 71)
@@ -18,7 +18,7 @@ struct ScreenInvitationTests {
         }
     }
 
-    /// Renews and returns the invitation link to one of Bob's groups.
+    /// Replaces the invitation link of one of Bob's groups by a new one, and returns the new link.
     private func invitation(to title: Text, at desk: Desk) throws -> String {
         let chats = try desk.bob.call(ChatsListRequest(marker: 0)).chats
         let chat = try #require(chats.first { $0.title == title })
@@ -41,7 +41,7 @@ struct ScreenInvitationTests {
             try await desk.display.wait(for: "sent") { _ in
                 desk.look { $0.rows.last.map { $0.text == "hello" && $0.message != nil } == true }
             }
-            // A member who follows the link again is not asked.
+            // The screen does not ask a member who follows the link again.
             desk.press(.alt("o"))
             desk.type("/join \(link)\n")
             try await desk.display.wait(for: "the group") { _ in

@@ -91,7 +91,8 @@ struct ScreenKeysTests {
             try await desk.display.waits(for: "hello")
             desk.press(KeyPress(.escape), KeyPress(.character("d")), KeyPress(.character("y")))
             try await desk.display.waits(for: "can be deleted only for yourself")
-            // The row returns only after the answer is stored, possibly after the notice.
+            // The row returns when the client has stored the server's answer. This may happen after
+            // the notice appears.
             try await desk.display.wait(for: "the message again") { _ in
                 desk.look { $0.rows.map(\.text) == ["hello"] }
             }

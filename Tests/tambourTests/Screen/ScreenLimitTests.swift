@@ -6,7 +6,8 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// Texts longer than a message, and chats in which the user can no longer write.
+/// Tests texts that are longer than a message may be, and chats in which the user can no longer
+/// write.
 @Suite("What cannot be sent as it is", .serialized)
 struct ScreenLimitTests {
     private static var hello: Before {

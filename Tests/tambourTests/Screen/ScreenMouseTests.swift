@@ -7,7 +7,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// Clicks do what the keys do.
+/// Tests that clicks do the same as keys.
 @Suite("The mouse at the screen", .serialized)
 struct ScreenMouseTests {
     private static var two: Before {
@@ -17,7 +17,7 @@ struct ScreenMouseTests {
         }
     }
 
-    /// Clicks on the first place of a text on the screen.
+    /// Clicks on the first occurrence of a text on the screen.
     private func click(on text: String, at desk: Desk) throws {
         let lines = desk.display.lines
         let row = try #require(lines.firstIndex { $0.contains(text) })
@@ -43,7 +43,7 @@ struct ScreenMouseTests {
             #expect(desk.look(\.focus) == .input)
             desk.press(.alt("g"))
             try await desk.display.waits(for: "▌Bob")
-            // The list behind the panel takes no clicks.
+            // The panel covers the list, so a click on the list has no effect.
             desk.tell(
                 .mouse(MouseEvent(action: .press, button: 0, position: .init(column: 0, row: 20)))
             )

@@ -6,7 +6,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// Things that move while the user looks at the screen: lists, sizes, questions.
+/// Tests what happens if lists, sizes or questions change while the user looks at the screen.
 @Suite("What moves at the screen", .serialized)
 struct ScreenMoveTests {
     private static var hello: Before {
@@ -45,7 +45,8 @@ struct ScreenMoveTests {
             )
             try await desk.client.cancel(second.id)
             try await desk.display.waitsForEnd(of: "message “second”")
-            // The item disappeared by itself, so the next key must not hit another item.
+            // The selected item has just disappeared by itself. The next key must not affect
+            // another item.
             desk.press(KeyPress(.character("x")))
             await desk.waitForWishes()
             #expect(try desk.client.waiting().contains { $0.kind == .message("third") })
@@ -94,7 +95,7 @@ struct ScreenMoveTests {
                 desk.look { $0.panel?.items.first?.title == "Friends" }
             }
             #expect(desk.look { $0.panel?.selectedItem?.title } == "Bob")
-            // A new search selects the best match again.
+            // If the user changes the search, the panel selects the best match again.
             desk.type("f")
             #expect(desk.look { $0.panel?.selectedItem?.title } == "Friends")
             desk.press(KeyPress(.escape))
@@ -128,7 +129,7 @@ struct ScreenMoveTests {
             #expect(desk.lastSeen == before)
             try await desk.resize(to: Size(columns: 60, rows: 20))
             #expect(desk.lastSeen == before)
-            // Scrolling stops at the first line.
+            // The screen stops scrolling at the first line.
             desk.change { $0.scroll = 100_000 }
             try await desk.resize(to: Size(columns: 90, rows: 24))
             #expect(desk.display.lines.contains { $0.contains("number 1 ") })
@@ -176,8 +177,8 @@ struct ScreenMoveTests {
                     state.frames?.count { $0.opcode == opcode && $0.direction == direction } ?? 0
                 }
             }
-            /// Returns how often the server was asked for the members, after all earlier frames are
-            /// counted.
+            /// Returns how often the client has requested the members. First waits until all
+            /// earlier frames are counted.
             func asked() async throws -> Int {
                 let before = count("SESSIONS_INFO", .received)
                 _ = try await desk.client.sessions()

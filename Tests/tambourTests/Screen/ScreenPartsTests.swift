@@ -59,7 +59,7 @@ struct ScreenPartsTests {
 
     @Test("an address before any number of brackets is read over a few times, not once for each")
     func brackets() {
-        // A separate search for each bracket would take five billion steps.
+        // If each bracket caused a separate search, the searches would take five billion steps.
         let brackets = String(repeating: ")", count: 100_000)
         let found = Links.ranges(in: "https://a.example/x\(brackets)")
         #expect(found.map(\.address) == ["https://a.example/x"])
@@ -122,8 +122,8 @@ struct ScreenPartsTests {
         #expect(PreferencesFile(path: path).value == Preferences())
         #expect(PreferencesFile(path: path).change(\.theme, to: "light") == nil)
         #expect(PreferencesFile(path: path).value.theme == "light")
-        // While the screen is open, another program writes into the file, including a member
-        // unknown to this build.
+        // While the screen is open, another program writes the file. The file then also contains a
+        // member that this build does not know.
         let open = PreferencesFile(path: path)
         let written = #"{"keys": {"leave": "Ctrl-x"}, "theme": "light", "sound": 5}"#
         try written.write(toFile: path, atomically: true, encoding: .utf8)

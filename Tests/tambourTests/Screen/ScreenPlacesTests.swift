@@ -6,19 +6,21 @@ import Testing
 
 @testable import tambour
 
-/// The position of the pane after the user goes to a message, a day, or the first unread message.
+/// Tests what the message pane shows after the user goes to a message, a day, or the first unread
+/// message.
 @Suite("Going to places at the screen", .serialized)
 struct ScreenPlacesTests {
     /// The ways to go to a place.
     enum Way: CaseIterable {
-        /// To a search hit, a quoted message, or a message of a thread.
+        /// To a message that is a search hit, a quoted message, or a message of a thread.
         case message
-        /// To a day that begins with the message.
+        /// To a day whose first message is this message.
         case time
         case firstUnread
     }
 
-    /// Messages at the ends of the chat, of a requested page, and of a visible page.
+    /// The places of messages to go to: at the ends of the chat, of a page from the server, and of
+    /// a page on the screen.
     static let places: [(count: Int, place: Int)] =
         [(1, 0), (2, 0), (2, 1)]
         + [0, 1, 24, 25, 26, 49, 50, 51, 99, 100, 101, 229, 238, 239].map { (240, $0) }
@@ -35,7 +37,8 @@ struct ScreenPlacesTests {
             let all = try Self.history(desk)
             try #require(all.count == count)
             try await desk.openBob()
-            // First with messages that are not on this device, then with messages that are.
+            // Go each way twice: first while the messages are not on this device, then while they
+            // are.
             for way in Way.allCases + Way.allCases {
                 let wanted = try go(way, to: place, of: all, desk)
                 try await desk.display.wait(for: "\(way) \(wanted + 1) of \(count)") { display in
@@ -43,7 +46,7 @@ struct ScreenPlacesTests {
                     guard Self.shows(wanted, of: count, lines) else { return false }
                     guard way == .firstUnread else { return true }
                     let first = Self.row(of: "number \(wanted + 1).", lines) ?? 0
-                    // A line with the author's name may be in between.
+                    // There may be a line with the author's name in between.
                     return (1...2).contains(first - (Self.row(of: "─ new ─", lines) ?? first))
                 }
                 desk.screen.queue.sync { desk.screen.follow() }
@@ -71,7 +74,7 @@ struct ScreenPlacesTests {
         }
     }
 
-    /// - Returns: The index of the message that must be on the screen.
+    /// - Returns: The index of the message that the screen must show.
     private func go(
         _ way: Way,
         to place: Int,
@@ -119,13 +122,13 @@ struct ScreenPlacesTests {
         lines.firstIndex { $0.drop { $0 != "│" }.contains(text) }
     }
 
-    /// Returns whether a message is near the middle of the pane, or as near as the ends of the chat
-    /// permit. No messages may be missing around it.
+    /// Returns whether a message is near the middle of the pane. Near an end of the chat, the
+    /// message may be farther from the middle. No messages around it may be missing.
     private static func shows(_ place: Int, of count: Int, _ lines: [String]) -> Bool {
         guard let row = row(of: "number \(place + 1).", lines),
             Self.row(of: "missing", lines) == nil
         else { return false }
-        // The last three lines are the rule, the input line and the status.
+        // The last three lines are the rule, the input line and the status line.
         let middle = (lines.count - 3) / 2
         if abs(row - middle) <= 3 { return true }
         let ends = row < middle ? 1 : count

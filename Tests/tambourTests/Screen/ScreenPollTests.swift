@@ -6,7 +6,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// Polls are sent, voted in and followed with the keyboard.
+/// Sends polls, votes in them and follows them with the keyboard.
 @Suite("Polls at the screen", .serialized)
 struct ScreenPollTests {
     private func wait(_ desk: Desk, _ what: String, until holds: (Poll) -> Bool) async throws {
@@ -27,7 +27,8 @@ struct ScreenPollTests {
             desk.press(KeyPress(.down), KeyPress(.enter))
             try await wait(desk, "the vote") { $0.answers[1].isChosen && $0.voters == 1 }
             try await desk.display.waits(for: "● There")
-            // In a poll that allows each voter one answer, a new vote replaces the earlier one.
+            // Each voter may choose one answer in this poll. So a new vote replaces the earlier
+            // vote.
             desk.press(KeyPress(.up), KeyPress(.enter))
             try await wait(desk, "the change") {
                 $0.answers[0].isChosen && !$0.answers[1].isChosen
@@ -48,8 +49,8 @@ struct ScreenPollTests {
                 )
             )
             try await wait(desk, "Bob's vote") { $0.voters == 2 && $0.answers[0].votes == 2 }
-            // The push of a vote has the status of an edit, but must not mark the message as
-            // edited.
+            // The push of a vote has the same status as the push of an edit. But the screen must
+            // not show the message as edited.
             #expect(desk.look { $0.rows.allSatisfy { !$0.isEdited } })
             desk.press(KeyPress(.enter))
             try await wait(desk, "the vote taken back") {

@@ -7,7 +7,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// What is on the screen again after a restart, a command or a lost connection.
+/// Tests what the screen shows again after a restart, a command or a lost connection.
 @Suite("Coming back at the screen", .serialized)
 struct ScreenReturnTests {
     private static var hello: Before {
@@ -48,8 +48,8 @@ struct ScreenReturnTests {
             #expect(desk.look(\.input).text == "/nonsense")
             desk.press(KeyPress(.escape))
             #expect(desk.look(\.input).text == "half a thought")
-            // Two slashes add one slash to an untouched draft. After that, the user has edited the
-            // text, and a single slash is text.
+            // If the user has not edited the draft, two slashes add one slash to it. After an edit,
+            // a single slash is part of the text.
             desk.type("//")
             #expect(desk.look(\.input).text == "half a thought/")
             desk.type("/x")

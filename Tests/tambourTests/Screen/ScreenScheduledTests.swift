@@ -6,7 +6,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// Messages are scheduled, changed, sent and cancelled with the keyboard.
+/// Schedules, changes, sends and cancels messages with the keyboard.
 @Suite("Scheduled messages at the screen", .serialized)
 struct ScreenScheduledTests {
     private static var hello: Before { Before { try $0.bob.send("hello", to: $0.chat, cid: 1) } }

@@ -6,10 +6,10 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// The panel of a thread: the message that is answered, and the answers to it.
+/// Tests the panel of a thread. The panel shows the answered message and its answers.
 @Suite("Threads at the screen", .serialized)
 struct ScreenThreadTests {
-    /// Sends a message of Bob's, optionally as an answer.
+    /// Makes Bob send a message, which may be an answer to another message.
     @discardableResult
     private static func say(
         _ text: Text,
@@ -23,8 +23,8 @@ struct ScreenThreadTests {
         return try bob.call(MsgSendRequest(chatID: chat, message: message)).message.id
     }
 
-    /// A question with two answers, one of which has an answer, and an unrelated message in
-    /// between.
+    /// A question with two answers. One of the answers also has an answer. There is an unrelated
+    /// message in between.
     private static var talk: Before {
         Before { world in
             let (bob, chat) = (world.bob, world.chat)
@@ -71,7 +71,7 @@ struct ScreenThreadTests {
             try await desk.display.waits(for: "answer")
             desk.press(KeyPress(.escape), KeyPress(.up), KeyPress(.character("t")))
             // The answered message may not be on this device yet. It arrives while the panel is
-            // open, or when the user goes to it.
+            // open, or when the user goes to the message.
             try await desk.display.wait(for: "both") { _ in Self.texts(at: desk).count == 2 }
             #expect(Self.chosen(at: desk) == "answer")
             try await desk.display.waits(for: "this one, ")
@@ -120,7 +120,8 @@ struct ScreenThreadTests {
             #expect(Self.chosen(at: desk) == nil)
             desk.press(KeyPress(.enter))
             #expect(desk.look { $0.panel != nil })
-            // The message on which the panel was opened is deleted, but its thread stays.
+            // Bob deletes the message from which the panel was opened. The panel still shows the
+            // thread.
             try desk.bob.call(MsgDeleteRequest(chatID: desk.chat, messageIDs: [ids[4]]))
             try await Self.wait(for: ["question", "first", "above"], at: desk)
         }

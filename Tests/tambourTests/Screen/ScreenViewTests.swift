@@ -235,7 +235,7 @@ struct ScreenViewTests {
         }
         #expect(accent == [false, false, true, true])
         let query = row - 3
-        // The input line is right to left: its text begins at the right border, and the cursor is
+        // The input line is right-to-left. Its text begins at the right border, and the cursor is
         // to the left of the last letter.
         #expect(rows[query].contains(" לש│"))
         let end = rows[query].prefix { $0 != "ל" }.count

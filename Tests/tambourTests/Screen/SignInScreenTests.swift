@@ -33,7 +33,7 @@ struct SignInScreenTests {
         let outcome = Task { try await screen.run(on: display) }
         try await display.waits(for: "Welcome to Tambour")
         let phone = server.freshPhone()
-        // The line already begins with a plus; a typed plus changes nothing.
+        // The line already begins with a plus, so a typed plus changes nothing.
         type("+\(phone)\n")
         try await display.waits(for: "127.0.0.1:1 refuses the connection")
 
@@ -46,7 +46,7 @@ struct SignInScreenTests {
             !display.lines.contains { $0.contains("Checking") }
         }
         #expect(screen.queue.sync { screen.form.error } != nil)
-        // The field no longer contains the refused code.
+        // The field is empty again; it does not contain the refused code.
         type("\(code)\n")
         try await display.waits(for: "what are you called?")
         type("Carol Newcomer\n")
@@ -90,8 +90,8 @@ struct SignInScreenTests {
         let phone = server.freshPhone()
         type("\(phone)\n")
         try await display.waits(for: "takes only invited people")
-        // A person with an account leaves the invitation empty. Without an account, no code ever
-        // arrives.
+        // A person with an account leaves the field for the invitation empty. For a phone without
+        // an account, no code ever arrives.
         type("\n")
         try await display.waits(for: "No code? Esc goes back")
         press([KeyPress(.escape)])
@@ -132,7 +132,7 @@ struct SignInScreenTests {
         func press(_ keys: KeyPress...) {
             screen.queue.sync { display.handlers.input(keys.map { .key($0) }) }
         }
-        /// Returns the link of the code on the screen.
+        /// Returns the link that the QR code on the screen contains.
         func link() async throws -> String {
             try await display.waits(for: "/approve ")
             return screen.queue.sync {

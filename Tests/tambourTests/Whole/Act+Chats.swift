@@ -5,7 +5,7 @@ import TambourProtocol
 @testable import tambour
 
 extension Act {
-    /// Acts on chats, groups and channels.
+    /// Acts that change chats, groups and channels.
     static let chats: [Act] = [
         Act("mute", ["/mute", "mute"]) { hand in
             try await hand.openSome()
@@ -132,7 +132,8 @@ extension Act {
 }
 
 extension Hand {
-    /// Answers the question whether to join a group, and waits for the group.
+    /// If the screen asks whether to join a group, answers the question. Waits until the group
+    /// opens.
     fileprivate func joinIfAsked() async throws {
         try await waitForChat()
         if look({ $0.prompt != nil }), try await confirm() { try await waitForChat() }
@@ -140,8 +141,8 @@ extension Hand {
 
     /// Creates a group or channel.
     fileprivate func make(_ command: String) async throws {
-        // The screen opens a new group when the server has made it. Offline, the group would open
-        // later, in the middle of another act.
+        // The screen opens a new group when the server has created it. If the device is offline,
+        // this happens later, and the group would open in the middle of another act.
         guard !isOffline else { return }
         let title = "Group \(play.nextNumber())"
         let who = play.people.indices.filter { $0 != device.owner && chance(70) }

@@ -4,7 +4,7 @@ import TambourClient
 @testable import tambour
 
 extension Act {
-    /// Acts on folders, scheduled messages and comments.
+    /// Acts with folders, scheduled messages and comments.
     static let folders: [Act] = [
         Act(
             "folder",
@@ -29,7 +29,8 @@ extension Act {
                 await hand.command("folder-delete \(hand.pick(titles))")
                 if hand.look({ $0.prompt != nil }) { try await hand.confirm(40) }
             }
-            // Devices do not share which folder the list shows, so the act ends without one.
+            // Each device chooses which folder its list shows. So the act ends by showing all
+            // chats.
             await hand.command("folder All chats")
         },
         Act(
@@ -59,7 +60,8 @@ extension Act {
             if hand.look({ $0.prompt != nil }) { try await hand.confirm() }
             hand.press(KeyPress(.escape))
         },
-        // Devices request the number of comments at most once a minute, so this act writes none.
+        // Devices request the number of comments at most once a minute, and may show different
+        // numbers. So this act writes no comment.
         Act("comments", ["/comments", "comments"]) { hand in
             guard try await hand.open(where: { $0.kind == .channel && !$0.isGone }) != nil,
                 hand.select(where: { $0.message != nil }) != nil

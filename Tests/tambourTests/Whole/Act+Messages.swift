@@ -6,7 +6,7 @@ import TambourProtocol
 @testable import tambour
 
 extension Act {
-    /// Acts in the input line.
+    /// Acts that use the input line.
     static let writing: [Act] = [
         Act("send", []) { hand in
             try await hand.openSome()
@@ -74,7 +74,7 @@ extension Act {
         },
     ]
 
-    /// Acts on the selected message.
+    /// Acts that use the selected message.
     static let messages: [Act] = [
         Act("reply", ["reply"]) { hand in
             try await hand.openSome()
@@ -91,7 +91,7 @@ extension Act {
             hand.type("e")
             guard hand.look(\.intent.isEdit) else { return }
             hand.type(" and \(hand.play.nextNumber())")
-            // An unfinished edit stays on its device.
+            // Sometimes the act leaves the edit unfinished. The edit then stays on its device.
             if hand.chance(90) { hand.press(KeyPress(.enter)) }
         },
         Act("delete", ["delete"]) { hand in

@@ -6,7 +6,7 @@ import TambourTesting
 @testable import tambour
 
 extension Act {
-    /// Acts on contacts and on the user's own profile.
+    /// Acts that change contacts and the user's own profile.
     static let people: [Act] = [
         Act("add a contact", ["contacts", "Contacts: Alt-a"]) { hand in
             hand.goToLine()
@@ -68,7 +68,7 @@ extension Act {
         },
     ]
 
-    /// Acts on the account, its devices, and the program.
+    /// Acts that change the account, its devices and the program.
     static let account: [Act] = [
         Act("sessions", ["/sessions", "Sessions: x", "Sessions: o"]) { hand in
             await hand.command("sessions")
@@ -76,7 +76,7 @@ extension Act {
             if hand.chance(50) { hand.press(KeyPress(.down)) }
             hand.type(hand.pick(["x", "o"]))
             guard hand.look({ $0.prompt != nil }) else { return }
-            // The plays need the other devices of the account under test.
+            // The account under test must keep its other devices, because the plays need them.
             hand.type(hand.device.owner == 0 ? "n" : "y")
         },
         Act("password", ["/password"]) { hand in

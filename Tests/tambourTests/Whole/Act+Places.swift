@@ -5,7 +5,7 @@ import TambourProtocol
 @testable import tambour
 
 extension Act {
-    /// Acts that move around or search.
+    /// Acts that go to other places or search.
     static let places: [Act] = [
         Act("go to a chat", ["go-to-chat", "Go to: Enter"]) { hand in
             try await hand.open { _ in true }

@@ -3,11 +3,11 @@ import TambourClient
 @testable import TerminalKit
 @testable import tambour
 
-/// A thing that a person does at a screen, with keys alone.
+/// Something that a person does at a screen, only with keys.
 struct Act: Sendable {
     let name: String
-    /// The commands, the actions of keys, and the keys of panels that the act uses, such as
-    /// `/title`, `reply` and `Contacts: Alt-a`.
+    /// What the act uses: commands such as `/title`, actions of keys such as `reply`, and keys of
+    /// panels such as `Contacts: Alt-a`.
     let triggers: [String]
     let play: @Sendable (Hand) async throws -> Void
 
@@ -26,15 +26,15 @@ struct Act: Sendable {
     /// The triggers that the acts use.
     static let triggers = Set(all.flatMap(\.triggers))
 
-    /// The triggers that the acts must use. The keys of panels are not among them, because plays
-    /// read those from the screens.
+    /// The triggers that the acts together must use. It does not contain the keys of panels,
+    /// because the plays read these keys from the screens.
     static let required =
         ScreenCommand.all.map { "/\($0.name)" } + KeyAction.allCases.map(\.rawValue)
 }
 
 extension Panel.Kind {
-    /// The name of a kind of panel. A new kind does not compile without a name here, and its keys
-    /// then need an act.
+    /// The name of a kind of panel. A new kind of panel must get a name here before the tests
+    /// compile. Its keys then need an act.
     var name: String {
         switch self {
         case .goTo: "Go to"
@@ -60,7 +60,7 @@ extension Panel.Kind {
 }
 
 extension Panel {
-    /// The keys in the lower border of the panel, with the name of its kind.
+    /// The keys that the lower border of the panel shows, each with the name of the panel's kind.
     var triggers: [String] {
         let shown = keys.split(separator: "  ").compactMap { entry in
             entry.split(separator: " ").first.map(String.init)

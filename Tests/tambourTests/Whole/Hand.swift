@@ -5,7 +5,7 @@ import TambourTesting
 @testable import TerminalKit
 @testable import tambour
 
-/// A person's hand at a device. It presses keys, and looks at the screen for what to press next.
+/// A person's hand at a device. The hand looks at the screen to decide which key to press next.
 struct Hand {
     let play: ScreenPlay
     let device: PlayDevice
@@ -20,12 +20,12 @@ struct Hand {
 
     func pick<Value>(_ values: [Value]) -> Value { play.random.pick(values) }
 
-    /// A person other than the owner of the device.
+    /// Returns a person who is not the owner of the device.
     func other() -> ScreenPlay.Person {
         pick(play.people.indices.filter { $0 != device.owner }.map { play.people[$0] })
     }
 
-    /// A text that no other message has.
+    /// Returns a text that no other message contains.
     func text() -> String { "\(device.name)#\(play.nextNumber()) \(pick(Self.texts))" }
 
     private static let texts = [
@@ -48,7 +48,7 @@ struct Hand {
         try await device.until(what, holds)
     }
 
-    /// Closes everything above the chat, and returns to the input line.
+    /// Closes everything that covers the chat, and returns to the input line.
     func goToLine() {
         while true {
             let (isCovered, focus) = look { ($0.help != nil || $0.frames != nil, $0.focus) }
@@ -62,14 +62,14 @@ struct Hand {
         }
     }
 
-    /// Goes to the input line and ends an edit of a message.
+    /// Goes to the input line. If the user edits a message, ends the edit.
     func endEdit() {
         goToLine()
         for _ in 0..<4 where look(\.intent.isEdit) { press(KeyPress(.escape)) }
         goToLine()
     }
 
-    /// Deletes the text in the line.
+    /// Deletes the text in the input line.
     func clearLine() {
         endEdit()
         for _ in 0..<400 where !look(\.input.isEmpty) {
@@ -77,7 +77,7 @@ struct Hand {
         }
     }
 
-    /// Enters a command, sometimes while the line holds a draft.
+    /// Enters a command. Sometimes the input line contains a draft at this time.
     func command(_ line: String) async {
         endEdit()
         if chance(50) {
@@ -94,8 +94,8 @@ struct Hand {
         type("\(line)\n")
     }
 
-    /// Writes a text and sends it. Sometimes the line is not cleared first, so a draft in it is
-    /// sent together with the text.
+    /// Writes a text and sends it. Sometimes the line still contains a draft. The hand then sends
+    /// draft and text together.
     func say(_ text: String) async {
         endEdit()
         if chance(70) { clearLine() }
@@ -109,9 +109,9 @@ struct Hand {
 
     // MARK: - Chats
 
-    /// Opens one of the fitting chats of the list.
+    /// Opens one of the chats in the list for which `fits` returns true.
     ///
-    /// - Returns: The chat; nil when no chat fits, or the chat left the list.
+    /// - Returns: The chat; nil if no chat fits, or if the chat has left the list.
     @discardableResult
     func open(where fits: (ChatSummary) -> Bool = { !$0.isGone }) async throws -> ChatSummary? {
         goToLine()
@@ -125,7 +125,7 @@ struct Hand {
     func open(_ chat: ChatSummary) async throws {
         guard look(\.open) != chat.id else { return }
         press(.alt("g"))
-        // A title may contain characters that can only be pasted into a line.
+        // The user can only paste some characters of a title, and cannot type them.
         device.tell([.paste(chat.title)])
         choose { $0 == .chat(chat.id) }
         if look({ $0.panel != nil }) { press(KeyPress(.escape)) }
@@ -133,27 +133,26 @@ struct Hand {
         try await device.waitForReading()
     }
 
-    /// Opens a chat if none is open, and sometimes another one.
+    /// Opens a chat if no chat is open. Sometimes opens another chat.
     func openSome() async throws {
         if look(\.open) == nil || look(\.isOpenGone) || chance(40) { try await open() }
     }
 
-    /// Opens a group or channel of the account.
+    /// Opens a group or channel that the account belongs to.
     ///
-    /// - Returns: Whether there is one.
+    /// - Returns: Whether there is such a chat.
     func openShared() async throws -> Bool {
         if let open = look(\.openChat), open.id.isGroup, !open.isGone, chance(60) { return true }
         return try await open { $0.id.isGroup && !$0.isGone } != nil
     }
 
-    /// Opens the saved messages, so that the next chat that opens can be told apart.
+    /// Opens the saved messages. A test can then see when another chat opens.
     func openSaved() async throws {
         await command("saved")
         try await device.waitForReading()
     }
 
-    /// Waits until a chat other than the saved messages is open, or a question or a notice is
-    /// shown.
+    /// Waits until the screen shows a question, a notice, or a chat other than the saved messages.
     func waitForChat() async throws {
         try await until("a chat") { state in
             state.prompt != nil || state.notice != nil || state.openTitle != Self.saved
@@ -164,9 +163,9 @@ struct Hand {
 
     // MARK: - Messages
 
-    /// Selects one of the newest fitting messages of the open chat.
+    /// Selects one of the newest messages of the open chat for which `fits` returns true.
     ///
-    /// - Returns: The message; nil when none fits, or it disappeared.
+    /// - Returns: The message; nil if no message fits, or if the message disappeared.
     func select(where fits: (HistoryRow) -> Bool = { _ in true }) -> HistoryRow? {
         endEdit()
         let rows = look(\.rows).filter { $0.event == nil }.suffix(12).filter(fits)
@@ -186,9 +185,9 @@ struct Hand {
 
     // MARK: - Panels and questions
 
-    /// Waits until the panel that the last key has opened is filled.
+    /// The last key may open a panel. Waits until the panel has its contents.
     ///
-    /// - Returns: Whether a panel is open and its kind fits.
+    /// - Returns: Whether a panel is open and `fits` returns true for its kind.
     func waitForPanel(_ fits: (Panel.Kind) -> Bool) async throws -> Bool {
         try await until("a filled panel") { state in
             state.panel?.isFilled != false
@@ -198,7 +197,7 @@ struct Hand {
         return panel.map { fits($0.kind) } ?? false
     }
 
-    /// Presses Enter on a fitting item of the panel.
+    /// Presses Enter on an item of the panel for which `fits` returns true.
     ///
     /// - Returns: Whether there is such an item.
     @discardableResult
@@ -208,7 +207,7 @@ struct Hand {
         return true
     }
 
-    /// Selects a fitting item of the panel.
+    /// Selects an item of the panel for which `fits` returns true.
     ///
     /// - Returns: Whether there is such an item.
     func mark(where fits: (Panel.Target) -> Bool) -> Bool {
@@ -222,9 +221,9 @@ struct Hand {
         return false
     }
 
-    /// Waits for the question that the last command asks, and types an answer to it.
+    /// Waits for the question that the last command causes, and types an answer.
     ///
-    /// - Returns: Whether there was a question.
+    /// - Returns: Whether the screen showed a question.
     @discardableResult
     func answer(_ text: String) async throws -> Bool {
         try await until("a question") { $0.prompt != nil || $0.notice != nil }
@@ -234,9 +233,9 @@ struct Hand {
         return true
     }
 
-    /// Answers a question of yes or no, mostly with yes.
+    /// Answers a yes-or-no question. The answer is yes with this probability in percent.
     ///
-    /// - Returns: Whether there was a question, and the answer was yes.
+    /// - Returns: Whether the screen showed a question and the answer was yes.
     @discardableResult
     func confirm(_ percent: Int = 85) async throws -> Bool {
         try await until("a question") { $0.prompt != nil || $0.notice != nil }
@@ -253,7 +252,7 @@ struct Hand {
 }
 
 extension Panel {
-    /// Whether the panel has its first contents.
+    /// Whether the panel has got its first contents.
     fileprivate var isFilled: Bool {
         switch kind {
         case .goTo, .forward, .reactions, .links, .poll: true

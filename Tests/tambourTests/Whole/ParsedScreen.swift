@@ -3,27 +3,29 @@ import TambourProtocol
 @testable import TerminalKit
 @testable import tambour
 
-/// The parts of a drawn screen that all devices of an account must show alike, read from its cells.
+/// The parts of a drawn screen that must look the same on all devices of an account. They are read
+/// from the cells of the screen.
 ///
-/// These parts may differ, for the reasons given, and are therefore not compared:
+/// The following parts may differ from device to device, so the plays do not compare them:
 ///
-/// 1. Presence. A connection follows only some people, and only from its login on.
-/// 2. Typing. The notification is not stored, and a device that is offline misses it.
-/// 3. Groups that the account has lost. A device keeps its copy until the user deletes it there
-///    (section 4 of `docs/client-sync.md`); a fresh device has no copy.
-/// 4. Waiting and refused actions. Only the device that made them knows them. The plays discard
-///    refused actions before they compare.
-/// 5. The open chat, the scroll position, the selection, the cursor, and the rule above the
-///    messages that were unread when the chat was opened. Each screen has its own. The plays open
-///    the same chat everywhere, after it was read, at its newest message.
+/// 1. Presence. A connection follows only some users, and only from its login on.
+/// 2. Typing. The server does not store this notification, and a device that is offline misses it.
+/// 3. Groups that the account has lost. A device keeps its copy until the user deletes the copy
+///    there (section 4 of `docs/client-sync.md`). A fresh device has no copy.
+/// 4. Waiting actions and refused actions. Only the device that made an action knows it. The plays
+///    discard refused actions before they compare.
+/// 5. The open chat, the scroll position, the selection, the cursor, and the rule above unread
+///    messages. Each screen has its own. Before they compare, the plays open the same chat on all
+///    devices, at its newest message, after the chat was read.
 /// 6. Highlighted words. They belong to the search of one screen.
 /// 7. The status line. It shows the traffic of one device.
-/// 8. An unfinished edit of a message. It is kept on its device only. The plays end it.
+/// 8. An unfinished edit of a message. It stays on its device. The plays end it before they
+///    compare.
 struct ParsedScreen {
-    /// A chat of the list.
+    /// A chat in the list of chats.
     struct Chat: Equatable {
         let title: String
-        /// The unread count and the marks beside it.
+        /// The number of unread messages, and the marks beside it.
         let marks: String
         let isPinned: Bool
         let isOpen: Bool
@@ -35,9 +37,9 @@ struct ParsedScreen {
         var words: String { "\(isPinned ? "^" : "")\(title) [\(marks)] \(preview)" }
     }
 
-    /// The chats from the top of the list.
+    /// The chats in the list, from the top.
     let chats: [Chat]
-    /// The lines of the open chat: title, pinned message, messages, input line.
+    /// The lines of the open chat: title, pinned message, messages, and input line.
     let pane: [String]
     private let styles: [[Style]]
 
@@ -74,7 +76,8 @@ struct ParsedScreen {
         let isPinned = rest.first == "^"
         if isPinned { rest = rest.dropFirst() }
         if rest.first == "●" { rest = rest.dropFirst() }
-        // At least one blank separates the marks from the title; a title has no trailing blanks.
+        // The marks are separated from the title by at least one blank. A title does not end with
+        // blanks.
         let words = rest.split(separator: " ", omittingEmptySubsequences: true).map(String.init)
         let isMark =
             words.count > 1 && (words.last ?? "").allSatisfy { "0123456789()m!@".contains($0) }
@@ -90,7 +93,7 @@ struct ParsedScreen {
         )
     }
 
-    /// Returns the title without presence and typing.
+    /// Returns the title without the words for presence and typing.
     private static func title(_ text: String) -> String {
         var words = text.split(separator: "  ", omittingEmptySubsequences: true).map(String.init)
         words.removeAll { $0.trimmed == "online" || $0.hasSuffix("typing…") }
@@ -99,7 +102,7 @@ struct ParsedScreen {
 
     // MARK: - Comparing
 
-    /// Returns the first difference, in a few lines; nil when the screens are alike.
+    /// Returns the first difference, in a few lines; nil if the screens show the same.
     func difference(to other: ParsedScreen) -> String? {
         let (one, two) = (chats.filter { !$0.isGone }, other.chats.filter { !$0.isGone })
         let lists = Self.difference("the list", one.map(\.words), two.map(\.words))
@@ -121,8 +124,8 @@ struct ParsedScreen {
         return nil
     }
 
-    /// The lines that are compared: without the rule above new messages, and without blank lines,
-    /// because one fewer of them precedes the messages when the rule is shown.
+    /// The lines to compare. It omits the rule above new messages. It also omits blank lines,
+    /// because there is one fewer of them above the messages if the screen shows the rule.
     private var compared: [(text: String, styles: [Style])] {
         zip(pane, styles).map { (text: $0, styles: $1) }
             .filter { !$0.text.isEmpty && !$0.text.hasPrefix("─── new ──") }

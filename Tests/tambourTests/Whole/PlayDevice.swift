@@ -8,7 +8,7 @@ import TambourTesting
 @testable import TerminalKit
 @testable import tambour
 
-/// A person's device in a play: a client, its screen, and a keyboard.
+/// A person's device in a play: a client, its screen and a keyboard.
 final class PlayDevice {
     /// An address at which no server listens.
     static let nowhere = "127.0.0.1:1"
@@ -20,16 +20,18 @@ final class PlayDevice {
     private let options: ClientOptions
     private var seat: Seat
     private(set) var isOffline = false
-    /// The screen's difference from its store, if the screen did not catch up in time.
+    /// The difference between the screen and its store, if the screen did not show the store in
+    /// time.
     private(set) var lag: String?
-    /// The number of bytes sent when the device last rested; nil before.
+    /// The number of bytes that the client had sent when the device last rested; nil if it has not
+    /// rested yet.
     private var sentAtRest: Int?
 
     var client: Client { seat.client }
     var screen: ScreenController { seat.screen }
     var display: LookedAtDisplay { seat.display }
 
-    /// A running client with its screen.
+    /// A running client and its screen.
     private struct Seat {
         let client: Client
         let screen: ScreenController
@@ -37,7 +39,8 @@ final class PlayDevice {
         let pauses = Pauses()
         let left = DispatchSemaphore(value: 0)
 
-        /// - Parameter token: The token of a first sign-in; nil for a client that is signed in.
+        /// - Parameter token: The token for the first login of a client; nil if the client is
+        ///   already signed in.
         init(
             _ path: String,
             _ server: String,
@@ -63,7 +66,8 @@ final class PlayDevice {
         }
     }
 
-    /// Actions that wait for time to pass. A class, because closures cannot capture a `Mutex`.
+    /// The actions that the screen has delayed. This is a class, because closures cannot capture a
+    /// `Mutex`.
     private final class Pauses: Sendable {
         private let bodies = Mutex<[@Sendable () -> Void]>([])
 
@@ -94,10 +98,10 @@ final class PlayDevice {
 
     // MARK: - Starting and ending
 
-    /// Starts the program again on the same store.
+    /// Starts the program again. It uses the same store.
     ///
-    /// - Parameter isKilled: Whether the program ends at once. Otherwise a key has ended the
-    ///   screen.
+    /// - Parameter isKilled: Whether the program is killed. If it is false, a key has ended the
+    ///   screen, and the function waits for this end.
     func restart(isKilled: Bool, server: String) async throws {
         if !isKilled { await waitForEnd() }
         await client.stop()
@@ -132,7 +136,7 @@ final class PlayDevice {
         try await connect(to: server)
     }
 
-    /// Cuts the connection, and makes the client reconnect to an address.
+    /// Closes the connection. The client then connects to this address.
     func connect(to server: String) async throws {
         try await client.call { (core: ClientCore) throws(ClientError) -> Void in
             try core.attempt { tx in try tx.set(.server, server) }
@@ -148,7 +152,7 @@ final class PlayDevice {
 
     func press(_ keys: [KeyPress]) { tell(keys.map { .key($0) }) }
 
-    /// Types a text; a line break is Enter.
+    /// Types a text. A line break in the text stands for Enter.
     func type(_ text: String) {
         press(
             text.unicodeScalars.map { $0 == "\n" ? KeyPress(.enter) : KeyPress(.character($0)) }
@@ -166,7 +170,7 @@ final class PlayDevice {
         screen.queue.sync { display.handlers.resize(size) }
     }
 
-    /// Runs all actions that wait for time to pass.
+    /// Runs all delayed actions.
     func passTime() {
         let pauses = seat.pauses
         screen.queue.sync { for body in pauses.takeAll() { body() } }
@@ -179,9 +183,9 @@ final class PlayDevice {
         return screen.queue.sync { body(screen.state) }
     }
 
-    /// The drawn screen.
+    /// The screen as it is drawn last.
     var surface: Surface? {
-        // Drawing is queued behind the event that causes it.
+        // An event queues its drawing, so an empty task on the same queue runs after this drawing.
         screen.queue.sync {}
         return display.state.withLock(\.surface)
     }
@@ -191,12 +195,12 @@ final class PlayDevice {
         return (0..<surface.size.rows).map { surface.text(ofRow: $0) }
     }
 
-    /// Waits until the screen is in an expected state.
+    /// Waits until the screen is in the expected state.
     func until(_ what: String, _ holds: (ScreenState) -> Bool) async throws {
         try await display.wait(for: "\(name): \(what)", seconds: 30) { _ in look(holds) }
     }
 
-    /// Waits until the screen has read all changes of which it was notified.
+    /// Waits until the screen has read all changes that it knows of.
     func waitForReading() async throws {
         let screen = screen
         try await display.wait(for: "\(name): the end of reading", seconds: 30) { _ in
@@ -204,7 +208,7 @@ final class PlayDevice {
         }
     }
 
-    /// Waits until all earlier requests to the library are stored.
+    /// Waits until the client has stored all earlier requests of the screen.
     func waitForWishes() async {
         let screen = screen
         await withCheckedContinuation { continuation in
@@ -215,10 +219,11 @@ final class PlayDevice {
 
     // MARK: - Resting
 
-    /// Waits until the client is online, and nothing is queued or in flight.
+    /// Waits until the client is online, and no request is queued or in flight.
     ///
-    /// The reply to a PING follows all earlier pushes. They have therefore arrived as well.
-    /// - Returns: Whether the client has sent nothing since it last rested.
+    /// The server sends the reply to a PING after all earlier pushes, so these pushes have arrived,
+    /// too.
+    /// - Returns: Whether the client has sent nothing since the device last rested.
     func rest() async throws -> Bool {
         await waitForWishes()
         let wasResting = await client.traffic().sent == sentAtRest
@@ -247,7 +252,7 @@ final class PlayDevice {
         return try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask { await client.waitUntilOnline() }
             group.addTask {
-                // A deadline, not a pause.
+                // This is a deadline. The other task usually ends earlier.
                 try await Task.sleep(for: .seconds(60))
                 return false
             }
@@ -263,8 +268,8 @@ final class PlayDevice {
         return requests == 0 && (try? client.queueLength()) == 0 && client.state == .online
     }
 
-    /// Waits until the screen shows what its store holds. If it does not in time, records the
-    /// difference in `lag`.
+    /// Waits until the screen shows the contents of its store. If the screen does not show them in
+    /// time, stores the difference in `lag`.
     func waitForScreen() async {
         let screen = screen
         let seconds = lag == nil ? 10 : 0
@@ -281,14 +286,15 @@ final class PlayDevice {
 }
 
 extension ScreenController {
-    /// Whether no read is in progress or due.
+    /// Whether the screen is not reading and has nothing to read.
     fileprivate var isIdle: Bool {
         let stale = loading.stale
         return !loading.isRunning && !loading.isScheduled && !stale.allChats && stale.chats.isEmpty
             && !stale.history && !stale.thread
     }
 
-    /// How the screen differs from the store; nil when it shows everything as stored.
+    /// Describes how the screen differs from its store; nil if the screen shows everything in the
+    /// store.
     fileprivate var difference: String? {
         guard isIdle else { return "it still reads" }
         guard state.connection == .online else { return "it shows \(state.connection)" }
@@ -314,7 +320,7 @@ extension ScreenController {
             ? nil : "its messages are old"
     }
 
-    /// Compares the screen, except the line of the status, with a drawing that reuses no layout.
+    /// Compares the screen with a fresh drawing that reuses no layout. Omits the status line.
     private var staleDrawing: String? {
         guard let display = display as? LookedAtDisplay else { return nil }
         let (surface, _) = ScreenView(layouts: MessageLayouts()).draw(state, display.size)

@@ -6,46 +6,46 @@ import TambourTesting
 @testable import TerminalKit
 @testable import tambour
 
-/// A sequence of acts of three people on four devices, with a server in this process.
+/// A sequence of acts. Three people act on four devices. The server runs in this process.
 ///
-/// The seed determines all choices of the sequence. The devices run on threads, so the order in
-/// which their messages arrive differs from run to run.
+/// The seed determines all choices in the sequence. The devices run on threads, so their messages
+/// arrive in a different order in each run.
 final class ScreenPlay {
     struct Person {
         let name: String
         var phone: String
     }
 
-    /// The screens of two devices differ.
+    /// An error: two screens that must show the same differ.
     struct Difference: Error, CustomStringConvertible {
         let description: String
     }
 
     var random: SeededGenerator
     var people: [Person] = []
-    /// Invitation links that a screen has shown.
+    /// The invitation links that a screen has shown.
     var links: [String] = []
     private(set) var server: TestServer?
     private(set) var address = PlayDevice.nowhere
-    /// The acts so far, newest last.
+    /// The acts that the play has played so far, newest last.
     private(set) var story: [String] = []
-    /// How often each act was played.
+    /// How often the play has played each act.
     private(set) var played: [String: Int] = [:]
-    /// The keys of the panels that the screens have shown.
+    /// The keys in the borders of the panels that the screens have shown.
     private(set) var panelTriggers: Set<String> = []
     private(set) var devices: [PlayDevice] = []
     private let directory: String
     private let overrides: [String: Int]
-    /// The token of the device that signs in at the end.
+    /// The login token for the device that is added at the end.
     private var freshToken = ""
     private var lastNumber = 0
     private var lastPhone: Int64
-    /// The number of acts until the server is started again.
+    /// The number of acts before the play starts the server again.
     private var stepsUntilServer = 0
 
     private static let names = ["Alice", "Bob", "Carol"]
-    /// The size of compared screens, with rows for all chats, and for all messages that the acts
-    /// send to one chat.
+    /// The size of the screens when they are compared. It has rows for all chats, and for all
+    /// messages that the acts send to one chat.
     private static let comparedSize = Size(columns: 110, rows: 140)
 
     var isServerDown: Bool { server == nil }
@@ -55,14 +55,14 @@ final class ScreenPlay {
 
     init(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
-        // In memory, the stores need not wait for a disk.
+        // Put the stores in memory if possible, so that they need not wait for a disk.
         let base = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
         directory = "\(base)/tambour-screens-\(getpid())-\(seed)-\(UInt32.random(in: 0 ... .max))"
         try FileManager.default.createDirectory(
             atPath: directory,
             withIntermediateDirectories: true
         )
-        // Above this number of members, the server handles chats in another way.
+        // If a chat has more members than this, the server handles it in another way.
         overrides = random.chance(30) ? ["fanOutMembers": 2] : [:]
         lastPhone = 79_995_000_000
         self.random = random
@@ -74,7 +74,7 @@ final class ScreenPlay {
         }
     }
 
-    /// Creates the accounts, some chats, and the devices.
+    /// Creates the accounts, some chats and the devices.
     private func setUp() async throws {
         let server = try startServer()
         let wires = try Self.names.map { try server.signUp($0) }
@@ -134,7 +134,7 @@ final class ScreenPlay {
         return server
     }
 
-    /// Ends all programs and removes their files.
+    /// Ends all clients and the server, and removes their files.
     func remove() async {
         for device in devices { await device.close() }
         devices = []
@@ -161,7 +161,7 @@ final class ScreenPlay {
         try await device.restart(isKilled: isKilled, server: address)
     }
 
-    /// Stops the server for a few acts.
+    /// Stops the server. A few acts later, the play starts it again.
     func loseServer() async throws {
         guard let server else { return }
         self.server = nil
@@ -177,7 +177,7 @@ final class ScreenPlay {
 
     // MARK: - Playing
 
-    /// Plays a number of acts, then compares the screens of the account.
+    /// Plays `steps` acts. Then compares the screens of the account under test.
     func run(steps: Int) async throws {
         var deck: [Act] = []
         for _ in 0..<steps {
@@ -195,14 +195,14 @@ final class ScreenPlay {
             story.append("\(device.name): \(act.name)")
             played[act.name, default: 0] += 1
             try await act.play(Hand(play: self, device: device))
-            // Usually the next act overlaps with the effects of this one on other devices;
-            // sometimes it begins after they have all arrived.
+            // Usually, the next act begins before the effects of this act have arrived on other
+            // devices. Sometimes, it begins after they have arrived.
             if random.chance(25), server != nil { try await rest(devices.filter { !$0.isOffline }) }
         }
         try await compare()
     }
 
-    /// Waits until nothing is under way on the devices.
+    /// Waits until no work is in progress on the devices.
     private func rest(_ devices: [PlayDevice]) async throws {
         for _ in 0..<100 {
             var isQuiet = true
@@ -218,8 +218,8 @@ final class ScreenPlay {
 
     // MARK: - Comparing
 
-    /// Ends all simulated faults, and compares the screens of the account with each other and with
-    /// a fresh one.
+    /// Ends all simulated faults. Then compares the screens of the account with each other and with
+    /// the screen of a fresh device.
     private func compare() async throws {
         story.append("compare")
         try await findServer()
@@ -231,7 +231,7 @@ final class ScreenPlay {
         try await rest(devices)
         for device in own { try await discardRefused(device) }
         try await rest(devices)
-        // Afterwards the screens are resized, which draws everything again.
+        // Check this before the screens are resized, because a new size draws everything again.
         try requireShown()
         let fresh = try await device("alice3", owner: 0, token: freshToken)
         devices.append(fresh)
@@ -250,13 +250,13 @@ final class ScreenPlay {
         try requireShown()
     }
 
-    /// Requires that each screen shows what its store holds.
+    /// Throws an error if a screen does not show the contents of its store.
     private func requireShown() throws {
         guard let late = own.first(where: { $0.lag != nil }) else { return }
         throw Difference(description: "\(late.name): \(late.lag ?? "")")
     }
 
-    /// Discards refused actions, which only their device shows.
+    /// Discards the refused actions of a device. No other device shows them.
     private func discardRefused(_ device: PlayDevice) async throws {
         let hand = Hand(play: self, device: device)
         hand.goToLine()
@@ -269,14 +269,14 @@ final class ScreenPlay {
         device.press(KeyPress(.escape))
     }
 
-    /// Brings a screen into the state in which screens are compared.
+    /// Brings a screen into the state in which the play compares it.
     private func prepare(_ device: PlayDevice) async {
         let hand = Hand(play: self, device: device)
-        // A refused command stays in the line and is no draft.
+        // A refused command stays in the input line, but is not a draft.
         if device.look({ $0.open == nil || $0.input.text.hasPrefix("/") }) { hand.clearLine() }
         device.tell([.focusGained])
         hand.endEdit()
-        // An answer without a text is no draft.
+        // An answer is not a draft as long as it has no text.
         if device.look({ $0.intent != .new && $0.input.isEmpty }) {
             device.press(KeyPress(.escape))
             hand.goToLine()
@@ -287,7 +287,7 @@ final class ScreenPlay {
         device.resize(to: Self.comparedSize)
     }
 
-    /// Opens each chat on one device, which marks its messages as read.
+    /// Opens each chat on one device, so that its messages become read.
     private func readEverything(on device: PlayDevice) async throws {
         for place in try keptChats(of: device).indices {
             try open(place, on: device)
@@ -296,8 +296,8 @@ final class ScreenPlay {
         try await rest(own)
     }
 
-    /// Compares the chat that a device has open with the same chat on a fresh device. Opening a
-    /// chat reads it again, and would hide a screen that is out of date.
+    /// Compares the chat that is open on a device with the same chat on a fresh device. Does not
+    /// open the chat again on the first device, because this would update an outdated screen.
     private func compareAsLeft(_ device: PlayDevice, with fresh: PlayDevice) async throws {
         device.press(KeyPress(.end, .alt))
         // The rule above unread messages differs between devices.
@@ -326,13 +326,13 @@ final class ScreenPlay {
         return ParsedScreen(surface)
     }
 
-    /// The chats of a screen without lost groups.
+    /// Returns the chats that a screen shows, without lost groups.
     private func keptChats(of device: PlayDevice) throws -> [ParsedScreen.Chat] {
         try parse(device).chats.filter { !$0.isGone }
     }
 
-    /// Opens a chat on devices. Where it had unread messages, opens it a second time, because the
-    /// rule above them and the header below the rule differ between devices.
+    /// Opens a chat on devices. If a device shows a rule above unread messages, opens the chat
+    /// there a second time. The rule and the header below it differ between devices.
     private func openWithoutRule(_ place: Int, on devices: [PlayDevice]) async throws {
         for device in devices { try open(place, on: device) }
         try await rest(own)
@@ -341,9 +341,9 @@ final class ScreenPlay {
         if !readers.isEmpty { try await rest(own) }
     }
 
-    /// Opens a chat at its newest message with keys.
+    /// Opens a chat with keys, at its newest message.
     ///
-    /// - Parameter place: The place in the list, without lost groups.
+    /// - Parameter place: The position of the chat in the list. Lost groups do not count.
     private func open(_ place: Int, on device: PlayDevice) throws {
         let chats = try parse(device).chats
         let kept = chats.indices.filter { !chats[$0].isGone }
@@ -351,19 +351,21 @@ final class ScreenPlay {
         let wanted = kept[place]
         var now = chats.firstIndex(where: \.isOpen)
         if now == nil {
-            // Without an open chat, the key opens the first one.
+            // If no chat is open, the key opens the first chat.
             device.press(KeyPress(.down, .alt))
             now = 0
         }
         let steps = wanted - (now ?? 0)
         if steps == 0, device.look(\.newAfterMs) != nil, chats.count > 1 {
-            // The rule above unread messages stays while the chat is open.
+            // The rule above unread messages stays as long as the chat is open. So open another
+            // chat, and then this chat again.
             let isLast = wanted == chats.count - 1
             device.press(KeyPress(isLast ? .up : .down, .alt), KeyPress(isLast ? .down : .up, .alt))
         }
         for _ in 0..<abs(steps) { device.press(KeyPress(steps > 0 ? .down : .up, .alt)) }
         device.press(KeyPress(.end, .alt))
-        // An unfinished edit returns with its chat.
+        // If the chat contains an unfinished edit, opening the chat shows this edit again. So end
+        // it.
         Hand(play: self, device: device).endEdit()
     }
 }

@@ -3,26 +3,28 @@ import Testing
 
 @testable import tambour
 
-/// Two devices of an account and a fresh third one show the same, whatever was done before.
+/// Tests that two devices of an account and a fresh third device show the same, whatever the people
+/// did before.
 ///
-/// Each play depends on its number and on the scheduling of its threads: `TAMBOUR_SEED=17` plays
-/// number 17, `TAMBOUR_RUNS` sets how many numbers to play from there, and `TAMBOUR_SOAK=1` plays
-/// 2,000. `ParsedScreen` lists what may differ.
+/// Each play depends on its seed and on the scheduling of its threads. `TAMBOUR_SEED=17` plays seed
+/// 17. `TAMBOUR_RUNS` sets how many seeds to play from there. `TAMBOUR_SOAK=1` plays 2,000 seeds.
+/// `ParsedScreen` lists what may differ.
 @Suite("The screens of one account", .serialized)
 struct ScreenPlayTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let isSoak = environment["TAMBOUR_SOAK"] == "1"
     private static let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
     private static let runs = environment["TAMBOUR_RUNS"].flatMap { Int($0) }
-    /// For a mutant only the detection matters, so the run ends at the first difference.
+    /// Whether the program contains a mutant. The tests only have to notice it, so the run ends at
+    /// the first difference.
     private static let isMutant = environment["TAMBOUR_MUTANT"] != nil
     private static let steps = 40
-    /// In at least this many plays, every act must occur.
+    /// If a run has at least this many plays, every act must occur in it.
     private static let manyPlays = 100
-    /// The number of plays at the same time. A play spends much time waiting for its threads.
+    /// The number of plays that run at the same time. A play often waits for its threads.
     private static let atOnce = 2
 
-    /// The result of some plays.
+    /// The results of several plays.
     private struct Results: Sendable {
         var failures: [String] = []
         var plays = 0
@@ -63,12 +65,12 @@ struct ScreenPlayTests {
         let outdated = Act.triggers.filter { !$0.contains(": ") }.subtracting(Act.required)
         #expect(outdated.isEmpty, "acts of commands and actions that do not exist")
         #expect(Set(Act.all.map(\.name)).count == Act.all.count)
-        // The help must list every command.
+        // The help must contain every command.
         let help = Help.lines(KeyBindings()).joined(separator: "\n")
         for command in ScreenCommand.all { #expect(help.contains("/\(command.name) ")) }
     }
 
-    /// Plays a few numbers at a time until too many have failed.
+    /// Plays all seeds, a few at the same time. Stops when too many plays have failed.
     private static func play(_ seeds: [UInt64]) async -> Results {
         let enough = isMutant ? 1 : 5
         return await withTaskGroup(of: Results.self) { group in

@@ -45,7 +45,8 @@ final class BlockingConnection {
 
     /// Reads until `parse` returns a result.
     ///
-    /// - Parameter parse: Moves the offset past its result; nil requests more bytes.
+    /// - Parameter parse: Returns a result and moves the offset past it, or returns nil to request
+    ///   more bytes.
     func read<Result>(
         _ parse: (_ bytes: UnsafeRawBufferPointer, _ offset: inout Int) throws -> Result?
     ) throws -> Result {

@@ -11,7 +11,8 @@ enum MQTT {
         static let pong: UInt8 = 13
     }
 
-    /// One packet: the type in the upper half of `first`, then the bytes after the length.
+    /// One packet. The upper half of `first` is the type; `body` is the bytes after the length
+    /// field.
     struct Packet {
         let first: UInt8
         let body: UnsafeRawBufferPointer

@@ -1,4 +1,4 @@
-/// Speaks the protocol of `bench/limits/relay`: length, type, a number, a body.
+/// Speaks the protocol of `bench/limits/relay`. A packet has a length, a type, a number and a body.
 final class RelayClient: LoadClient {
     enum Target {
         case nobody

@@ -6,7 +6,7 @@ import TambourProtocol
 final class TambourClient: LoadClient {
     private enum Step { case hello, login, meet, prepare, chatting }
 
-    /// One in this number of deliveries is decoded and compared with the sent text.
+    /// The client decodes one in this number of deliveries and compares it with the sent text.
     private static let checkedEvery: UInt32 = 256
 
     /// The maximum number of other members in the request that creates a group; later requests add
@@ -19,7 +19,8 @@ final class TambourClient: LoadClient {
     private var chat: ChatID?
     /// The other members of the group that this client creates after its login.
     private let creates: [Account]
-    /// The members that are not contacts yet; an id alone does not permit adding a user to a group.
+    /// The members that are not yet contacts of this client. The server does not let a client add a
+    /// user whom the client knows only by id.
     private var toMeet: ArraySlice<Account>
     /// The members that are not in the group yet.
     private var toAdd: ArraySlice<UserID>
@@ -158,8 +159,8 @@ final class TambourClient: LoadClient {
         }
     }
 
-    /// Searches the payload for the text instead of decoding it: a driver that decoded everything
-    /// would measure itself.
+    /// Searches the payload for the text instead of decoding the payload. A driver that decodes
+    /// everything would measure its own speed.
     private func arrived(_ payload: UnsafeRawBufferPointer) throws {
         guard let number = Self.number(in: payload) else { return }
         if number % Self.checkedEvery == 0 {

@@ -31,9 +31,10 @@ struct TambourPackets {
         sequence &+= 1
     }
 
-    /// Takes the next packet from `bytes` and moves `offset` past it; nil requests more bytes.
+    /// Returns the next packet of `bytes` and moves `offset` past it. Returns nil if the packet is
+    /// incomplete.
     ///
-    /// - Throws: also if the server rejects a request.
+    /// - Throws: if the bytes are invalid, or if the server rejects a request.
     func next(in bytes: UnsafeRawBufferPointer, from offset: inout Int) throws -> Incoming? {
         guard let frame = try decoder.next(in: bytes, from: &offset) else { return nil }
         switch frame.header.command {

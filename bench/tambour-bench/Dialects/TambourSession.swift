@@ -16,7 +16,7 @@ final class TambourSession {
         _ = try ask(.sessionInit, account.hello) { _ in }
     }
 
-    /// Logs in as a client that already has all changes up to the login mark.
+    /// Logs in as a client that already has all changes up to `mark`.
     func logIn(since mark: Int64 = 0, configHash: Text? = nil) throws -> LoginReply {
         var request = account.loginRequest(since: mark)
         request.configHash = configHash

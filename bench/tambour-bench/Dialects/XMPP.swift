@@ -69,7 +69,7 @@ enum XMPP {
     ///
     /// - Parameters:
     /// - user: Restricts the page to the conversation with this user.
-    /// - after: The archive id before the page; nil requests the last page.
+    /// - after: The archive id of the message before the page; nil requests the last page.
     static func archive(with user: String? = nil, after: String?, limit: Int) -> [UInt8] {
         let with = user.map { "<field var='with'><value>\(address($0))</value></field>" } ?? ""
         let place = after.map { "<after>\($0)</after>" } ?? "<before/>"
@@ -92,8 +92,8 @@ enum XMPP {
         )
     }
 
-    /// XML cannot represent control characters. The few in old fortunes are replaced by question
-    /// marks.
+    /// Escapes a text for XML. Replaces control characters, which XML cannot represent, by question
+    /// marks; a few old fortunes contain such characters.
     static func escape(_ text: Bytes100) -> [UInt8] {
         var escaped: [UInt8] = []
         escaped.reserveCapacity(text.count + 16)
@@ -120,7 +120,7 @@ enum XMPP {
         ("&#39;", UInt8(ascii: "'")),
     ]
 
-    /// Undoes the escaping of any measured server.
+    /// Reverses the escaping; covers the escapes that any of the measured servers writes.
     static func unescape(_ text: UnsafeRawBufferPointer) -> [UInt8] {
         var plain: [UInt8] = []
         plain.reserveCapacity(text.count)
@@ -238,7 +238,8 @@ struct StanzaCutter {
     }
 }
 
-/// The login, from an open socket to a bound session: returns the bytes to write after each stanza.
+/// The login, from an open socket to a bound session. Returns the bytes to write after each
+/// received stanza.
 struct XMPPLogin {
     private enum Step { case mechanisms, success, features, bound, done }
 

@@ -72,8 +72,8 @@ final class XMPPClient: LoadClient {
         if case .room = target {
             guard stanza.begins(with: "<presence") else { return }
             if stanza.attribute("type") == "error" { throw BenchError(stanza.text) }
-            // Code 110 marks the client's own presence, the last stanza that it gets on entering a
-            // room.
+            // Code 110 marks the client's own presence. It is the last stanza that a client
+            // receives when it enters a room.
             isIn = stanza.contains("'110'") || stanza.contains("\"110\"")
         } else {
             isIn = stanza.begins(with: "<iq") && stanza.attribute("id") == "ready"

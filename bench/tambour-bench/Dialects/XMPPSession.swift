@@ -53,8 +53,8 @@ final class XMPPSession {
         }
     }
 
-    /// Requests the roster unless it still has `version`. Returns its new version; nil if it is
-    /// unchanged.
+    /// Requests the roster, which the server sends only if its version is not `version`. Returns
+    /// the new version; nil if the roster is unchanged.
     func rosterVersion(since version: String) throws -> String? {
         try ask(XMPP.roster(version: version), id: "roster") { $0.attribute("ver") }
     }

@@ -169,7 +169,7 @@ struct FairnessCommand: ParsableCommand {
         let letters = Array("abcdefghijklmnopqrstuvwxyz")
         let words = (0..<157).map { String([letters[$0 / 26], letters[$0 % 26]]) }
         // Each message contains all words except one. A query of all words therefore matches no
-        // message, and the server scans every one.
+        // message, and the server scans every message.
         func text(_ number: Int) -> String {
             var rest = words
             rest.remove(at: number % words.count)

@@ -5,9 +5,10 @@ import TambourNet
 /// Connects to `address`, optionally from a given source address.
 ///
 /// Many connections to one port need several source addresses, because each source address has only
-/// some 28,000 ports.
+/// about 28,000 ports.
 /// - Returns: a connected socket with Nagle's algorithm off.
-/// - Throws: `BenchError`, also if `source` is not an address of the target's family.
+/// - Throws: `BenchError` if the connection fails, or if `source` is not an address of the target's
+///   family.
 func dial(_ address: ListenAddress, from source: String? = nil) throws -> Int32 {
     let target = try Targets.shared.target(of: address)
     let descriptor = socket(
@@ -34,8 +35,8 @@ func dial(_ address: ListenAddress, from source: String? = nil) throws -> Int32 
     return descriptor
 }
 
-/// Binds only the source address. The kernel chooses the port when the target is known, so that one
-/// port can serve several targets.
+/// Binds only the source address. The kernel chooses the port later, when it knows the target. One
+/// port can then serve several targets.
 private func bindSource(_ source: String, _ family: Int32, _ descriptor: Int32) throws {
     // The option applies to any family: Linux also checks it for IPv6.
     try set(Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, on: descriptor)
@@ -66,7 +67,7 @@ private struct Target {
     let bytes: [UInt8]
 
     /// - Parameters:
-    /// - port: nil if `host` is a numeric address and the system chooses the port.
+    /// - port: nil means that `host` is a numeric address and that the system chooses the port.
     /// - family: Permits only addresses of this family.
     init(resolving host: String, port: UInt16?, family: Int32 = AF_UNSPEC) throws {
         var hints = addrinfo()

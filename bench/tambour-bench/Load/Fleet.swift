@@ -46,7 +46,8 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
 
     /// Connects the clients, does the work, and returns its outcome.
     ///
-    /// - Throws: `BenchError` if a client fails, or if a login is missing after two minutes.
+    /// - Throws: `BenchError` if a client fails, or if some client has not logged in after two
+    ///   minutes.
     func perform() async throws -> Outcome {
         lane.start()
         let result = await withCheckedContinuation { continuation in

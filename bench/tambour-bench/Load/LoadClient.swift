@@ -1,6 +1,6 @@
 import TambourNet
 
-/// The events of a load run's clients, always on the run's lane.
+/// Receives the events of a load run's clients, always on the run's lane.
 protocol LoadSink: AnyObject {
     /// The client is logged in and may send.
     func ready(_ client: LoadClient)
@@ -83,7 +83,7 @@ class LoadClient: ConnectionDelegate {
     }
 }
 
-/// An error of a run, described for people.
+/// An error of a run, with a description for the user.
 struct BenchError: Error, CustomStringConvertible {
     let description: String
 

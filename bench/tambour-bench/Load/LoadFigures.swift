@@ -2,7 +2,8 @@ import Histogram
 
 /// Recorded latencies, in microseconds with three significant digits.
 struct LatencySamples {
-    /// Two minutes; longer latencies are recorded with this value, and counted.
+    /// The longest recorded latency: two minutes, in microseconds. A longer latency is recorded
+    /// with this value and counted in `clamped`.
     private static let longest: UInt64 = 120_000_000
 
     fileprivate var histogram = Histogram<UInt64>(
@@ -18,7 +19,7 @@ struct LatencySamples {
     }
 }
 
-/// Percentiles of a latency, milliseconds.
+/// Percentiles of a latency, in milliseconds.
 struct Latency: Codable, Sendable {
     var p50 = 0.0
     var p90 = 0.0

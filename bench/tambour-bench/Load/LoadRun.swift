@@ -15,8 +15,8 @@ struct LoadPlan: Sendable {
         /// Each sender keeps a number of messages in flight, so the server sets the pace.
         case closed(window: Int)
         /// A number of messages per second, regardless of the server's speed. Latency counts from
-        /// the time when a message was due. All messages due in the window count, even if they
-        /// arrive late.
+        /// the time when a message was due. All messages that are due in the measured time count,
+        /// even if they arrive late.
         case open(perSecond: Double)
     }
 
@@ -44,8 +44,7 @@ struct LoadPlan: Sendable {
 /// Clients with even numbers send to the next client; in a group, client 0 sends to all other
 /// clients. A message is complete when all receivers have it and the server has acknowledged it.
 final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
-    /// The number of slots. A message in flight uses the slot whose index is its number modulo
-    /// this.
+    /// The number of slots. A message in flight uses the slot with the index `number % slots`.
     private static let slots = 1 << 20
 
     private struct Slot {
@@ -163,8 +162,8 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         }
     }
 
-    /// - Returns: false if the message was not sent because its slot is still in use: too many
-    ///   messages are in flight.
+    /// - Returns: false if too many messages are in flight: the slot of the message is still in
+    ///   use, and the message is not sent.
     private func send(from sender: Int, dueAt: UInt64) -> Bool {
         guard slots[Int(nextNumber) % Self.slots].isFree else { return false }
         let number = nextNumber
@@ -314,9 +313,10 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         end(.success(figures))
     }
 
-    /// In an open loop, records each message that was sent but never arrived with its current age.
+    /// In an open loop, records the current age of each message of the measured window that was
+    /// sent but has not arrived, or that was due but not sent.
     ///
-    /// - Returns: the number of messages of the window that were not sent.
+    /// - Returns: the number of messages that were due in the measured window but not sent.
     private func enterWhatNeverCame() -> Int {
         guard case .open(let perSecond) = plan.pace else { return 0 }
         let now = monotonicNow()

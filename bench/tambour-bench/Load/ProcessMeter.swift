@@ -13,8 +13,8 @@ struct ProcessMeter: Sendable {
         }
     }
 
-    /// The processor seconds that the processes with all their threads have used; NaN if one has
-    /// exited.
+    /// The processor seconds that the processes with all their threads have used; NaN if one of the
+    /// processes has exited.
     var cpuSeconds: Double {
         processIDs.reduce(0) { $0 + (cpuSeconds(of: $1) ?? .nan) }
     }
@@ -42,8 +42,8 @@ struct ProcessMeter: Sendable {
 
     /// Resets the peak to the current resident memory.
     ///
-    /// - Returns: whether the kernel reset it; otherwise the peak covers the whole life of the
-    ///   process.
+    /// - Returns: whether the kernel reset the peak; otherwise the peak covers the whole life of
+    ///   the process.
     func resetPeak() -> Bool {
         processIDs.allSatisfy { processID in
             let file = open("/proc/\(processID)/clear_refs", O_WRONLY | O_CLOEXEC)

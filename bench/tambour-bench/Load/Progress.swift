@@ -4,13 +4,15 @@ import Synchronization
 /// Reports progress to the user on standard error.
 enum Progress {
     private struct State {
-        /// Starts with the current time, so that work shorter than an interval shows no line.
+        /// The time of the last line. It starts with the current time, so that work shorter than
+        /// `interval` shows no line.
         var shownAt = monotonicNow()
         var isShowing = false
     }
 
     private static let isTerminal = isatty(STDERR_FILENO) == 1
-    /// A terminal overwrites the previous line. A file keeps all lines, so fewer lines are written.
+    /// The minimum time between two lines, in nanoseconds. A terminal overwrites the previous line.
+    /// A file keeps all lines, so a file gets fewer lines.
     private static let interval: UInt64 = isTerminal ? 100_000_000 : 5_000_000_000
     private static let state = Mutex(State())
 

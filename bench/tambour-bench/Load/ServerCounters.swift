@@ -61,8 +61,8 @@ struct ServerCounters: Sendable {
     }
 }
 
-/// The growth rate of a server counter between two readings. A queue of its own reads, so that the
-/// lane that loads the server does not wait.
+/// The growth rate of a server counter between two readings. A separate queue reads the counter, so
+/// that the lane that loads the server does not wait.
 ///
 /// `@unchecked Sendable`: the queue owns `marks`.
 final class CounterRate: @unchecked Sendable {
@@ -78,7 +78,7 @@ final class CounterRate: @unchecked Sendable {
         }
     }
 
-    /// Nil if a reading failed.
+    /// The growth per second; nil if a reading failed.
     var perSecond: Double? {
         queue.sync {
             guard marks.count == 2, marks[1].at > marks[0].at else { return nil }

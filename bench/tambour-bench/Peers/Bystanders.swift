@@ -4,7 +4,8 @@ import Foundation
 enum Bystanders {
     private static let names: Set = ["prosody", "mosquitto", "tambourd"]
 
-    /// Returns their names and process ids. Call it only while the benchmark runs no server.
+    /// Returns the names and process ids of these servers. Call this function only while the
+    /// benchmark runs no server.
     static func found() -> [String] {
         ProcessTable.all.compactMap { processID in
             let words = ProcessTable.words(of: processID)

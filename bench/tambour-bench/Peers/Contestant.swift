@@ -13,7 +13,7 @@ protocol Contestant: AnyObject {
 
     var isInstalled: Bool { get }
 
-    /// The process, while it runs.
+    /// The server's process while it runs; otherwise nil.
     var process: ServerProcess? { get set }
 
     /// Creates users, contacts and the long conversation; leaves the server stopped.
@@ -21,8 +21,8 @@ protocol Contestant: AnyObject {
     /// Starts the server on the data from `prepare`; data of earlier rounds stays.
     func launch() throws -> ServerProcess
 
-    /// Returns a client that writes to the user `to`, or that only reads. There are `Cast.people`
-    /// such clients.
+    /// Returns a client that writes to the user `to`; if `to` is nil, the client only reads. There
+    /// are `Cast.people` such clients.
     func person(_ index: Int, writesTo to: Int?, run: String, _ sink: any LoadSink)
         -> LoadClient
     /// Returns a member of the group `run`; only its first member writes.
@@ -37,7 +37,7 @@ protocol Contestant: AnyObject {
 
     /// Checks `durability` on the running server after its work, and describes what was verified.
     ///
-    /// - Throws: if a part is false.
+    /// - Throws: if a part of `durability` is false.
     func verifiedDurability() throws -> String
 }
 
@@ -71,8 +71,8 @@ struct Exchange {
     var bytesIn: Int
     var bytesOut: Int
 
-    /// Measures `body`. Counts the bytes on the connection that `body` returns: `connection`, or a
-    /// new one if that is nil.
+    /// Measures `body`. Counts the bytes on the connection that `body` returns. This is
+    /// `connection`, or a new connection if `connection` is nil.
     static func measure(
         _ server: ProcessMeter,
         on connection: BlockingConnection? = nil,
@@ -104,7 +104,7 @@ struct Cast {
     static let earlierMessages = 20
     /// The contacts that write while the reader is offline.
     static let writers = [1_001, 1_041, 1_081, 1_121, 1_161]
-    /// The two users of the long conversation: one user reads, the other wrote it.
+    /// The two users of the long conversation: the user who reads it, and the user who wrote it.
     static let historian = (reads: 2_000, wrote: 2_001)
     static let conversation = 100_000
     static let pageSize = 50

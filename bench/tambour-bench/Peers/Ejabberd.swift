@@ -100,7 +100,7 @@ final class Ejabberd: XMPPServer {
 
     override var database: URL { directory.appendingPathComponent("ejabberd.sqlite") }
 
-    /// Creates the tables from the file that ejabberd itself runs at its first statement.
+    /// Creates the tables from the SQL file with which ejabberd itself creates them.
     override func makeTables() throws {
         let tables = try String(contentsOfFile: "/usr/share/ejabberd/sql/lite.sql", encoding: .utf8)
         try SQLiteConnection(path: database.path, mode: .readWrite).execute(tables)
@@ -137,7 +137,7 @@ final class Ejabberd: XMPPServer {
             """
         )
         return { sender, text, age in
-            // Times, and thus the archive's ids, are in microseconds.
+            // The archive ids are times in microseconds.
             let now = "\(time - Int64(age) * 1_000_000)"
             let before = patterns[sender].before.replacingOccurrences(of: "\(time)", with: now)
             let after = patterns[sender].after.replacingOccurrences(of: "\(time)", with: now)

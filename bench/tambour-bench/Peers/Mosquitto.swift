@@ -39,8 +39,8 @@ final class Mosquitto: Contestant {
         }
         let file = directory.appendingPathComponent("passwords").path
         _ = try Tool.text(passwords, ["-b", "-c", file, MQTT.user, MQTT.password])
-        // Name the current user: without `user`, a mosquitto that root starts switches to a user
-        // who may not be able to read the folder.
+        // `user` names the current user. Without this line, a mosquitto that root starts switches
+        // to another user, who may not be able to read the folder.
         let configuration = """
             listener \(port) 127.0.0.1
             allow_anonymous false
@@ -105,7 +105,7 @@ final class Mosquitto: Contestant {
     }
 
     /// The reader has one persistent session, which subscribes to a topic for each contact. While
-    /// the reader is offline, the broker queues its messages in this session.
+    /// the reader is offline, the broker queues the reader's messages in this session.
     func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)? {
         let (address, meter) = (try address, try meter)
         let writers = try Cast.writers.map {

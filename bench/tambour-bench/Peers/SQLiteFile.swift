@@ -7,7 +7,8 @@ struct SQLiteFile {
 
     init(_ file: URL) { path = file.path }
 
-    /// Returns what can be observed about how `process` writes to the file.
+    /// Returns a description of how `process` writes to the file, as far as it is visible from
+    /// outside.
     ///
     /// - Throws: `BenchError` if the file is not in WAL mode or the process does not hold the log
     ///   open.
@@ -32,8 +33,8 @@ struct SQLiteFile {
     /// Checks that the SQLite library loaded by `process` flushes every commit by default.
     ///
     /// - Returns: the name of the library's file.
-    /// - Throws: `BenchError` if it does not, or if the benchmark uses a different library and
-    ///   therefore cannot query the default.
+    /// - Throws: `BenchError` if the library does not flush every commit. Also throws if the
+    ///   benchmark uses a different library and therefore cannot query the default.
     func defaultsToFull(in process: ServerProcess) throws -> String {
         guard let library = Self.library(of: process.processID),
             library == Self.library(of: getpid())

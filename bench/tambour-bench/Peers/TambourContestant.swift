@@ -118,7 +118,7 @@ final class TambourContestant: Contestant {
         )
     }
 
-    /// Each reconnect is one login, with the login mark of the previous login.
+    /// Each reconnect is one login. It uses the login mark that the previous login returned.
     func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)? {
         let (address, meter) = (try address, try meter)
         let reader = account(Cast.reader)

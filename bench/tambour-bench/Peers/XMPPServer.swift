@@ -24,7 +24,7 @@ class XMPPServer: Contestant {
     /// Writes one additional row into an archive.
     ///
     /// - Parameters:
-    /// - sender: The index of the sender in the `senders` of `archiver`.
+    /// - sender: The index of the sender in the parameter `senders` of `archiver`.
     /// - age: The number of seconds before the time of the row that the server wrote.
     /// - Returns: the row's archive id.
     typealias Archiver = (_ sender: Int, _ text: Bytes100, _ age: Int) throws -> String
@@ -39,8 +39,8 @@ class XMPPServer: Contestant {
     var insertUser: String { "" }
     /// Makes the reader's contacts mutual.
     func befriend(_ user: String, in database: any SQLConnection) throws {}
-    /// Removes from `user`'s archive the only message, which `senders[0]` wrote, and uses it as the
-    /// pattern for the seeded rows.
+    /// Removes the only message from the archive of `user`; `senders[0]` wrote it. Returns a
+    /// function that writes the seeded rows after the pattern of this message.
     func archiver(
         of user: String,
         from senders: [String],

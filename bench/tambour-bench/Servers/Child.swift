@@ -5,8 +5,8 @@ import Glibc
 ///
 /// When the benchmark receives a termination signal, `Cleanup` ends the child. When the benchmark
 /// is killed, the kernel kills the child, because `setpriv` requests this (`PR_SET_PDEATHSIG`,
-/// which survives `exec`). A child outlives a killed benchmark in two cases: util-linux has no such
-/// `setpriv`, or the kill comes in the millisecond before `setpriv` runs.
+/// which survives `exec`). A child outlives a killed benchmark in two cases: the installed
+/// `setpriv` lacks this option, or the kill comes in the millisecond before `setpriv` runs.
 ///
 /// The tests' `ChildProcess` is unsuitable: it outlives a killed parent, has no process group or
 /// working directory of its own, and only tasks can wait for it.
@@ -101,9 +101,9 @@ final class Child: @unchecked Sendable {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // The child neither blocks nor ignores signals, even if this thread does. It has its own
-        // process group, so that Ctrl-C reaches only the benchmark and `killGroup` also kills the
-        // child's children.
+        // The child handles all signals in the default way, even if this thread blocks or ignores
+        // some. It has its own process group, so that Ctrl-C reaches only the benchmark and
+        // `killGroup` also kills the child's children.
         var signals = sigset_t()
         sigemptyset(&signals)
         posix_spawnattr_setsigmask(&attributes, &signals)
@@ -132,8 +132,8 @@ final class Child: @unchecked Sendable {
         while waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {
             continue
         }
-        // After `waitpid` the process id may be reused, so the lock prevents a signal before
-        // `status` is set.
+        // After `waitpid` the process id may be reused. The lock therefore prevents other threads
+        // from sending a signal until `status` is set.
         state.withLock {
             var found: Int32 = 0
             waitpid(processID, &found, 0)

@@ -4,7 +4,7 @@ import Glibc
 /// Removes the leftovers of the benchmark: child processes and scratch folders.
 ///
 /// The cleanup runs when the benchmark ends normally or by SIGHUP, SIGINT or SIGTERM. After a
-/// signal it exits with 128 plus the signal's number, as shells expect.
+/// signal the benchmark exits with 128 plus the signal's number, as shells expect.
 ///
 /// `@unchecked Sendable`: `lock` guards all mutable state.
 final class Cleanup: @unchecked Sendable {
@@ -53,12 +53,12 @@ final class Cleanup: @unchecked Sendable {
         sigaction(number, &action, nil)
     }
 
-    /// Removes `folder` at the end; any code may have created it.
+    /// Removes `folder` when the benchmark ends, whichever code created it.
     func removeAtEnd(_ folder: URL) {
         lock.withLock { _ = folders.insert(folder) }
     }
 
-    /// - Returns: false if cleanup has started and the child must not start.
+    /// - Returns: false if cleanup has already started; the caller must then stop the child.
     func add(_ child: Child) -> Bool {
         lock.withLock {
             // Do not keep a child that has already exited, because its number may be reused.
@@ -83,7 +83,8 @@ final class Cleanup: @unchecked Sendable {
         let deadline = Date.now + Self.patience
         for child in children where !child.hasEnded(by: deadline) { child.killGroup() }
         for folder in folders {
-            // A process that still writes to the folder may add a file during the removal.
+            // A process that still writes to the folder may add a file during the removal, so the
+            // removal is repeated.
             for _ in 0..<3 where FileManager.default.fileExists(atPath: folder.path) {
                 try? FileManager.default.removeItem(at: folder)
             }

@@ -83,7 +83,7 @@ private final class Output: @unchecked Sendable {
     init(_ file: FileHandle) {
         file.readabilityHandler = { [self] file in
             let new = file.availableData
-            // Once the handler is nil, it is not called again and releases the file.
+            // Setting the handler to nil ends the calls and releases the file.
             if new.isEmpty { file.readabilityHandler = nil }
             lock.withLock { bytes = (bytes + new).suffix(1 << 16) }
         }

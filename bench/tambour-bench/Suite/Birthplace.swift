@@ -65,6 +65,7 @@ struct Birthplace: Codable, Sendable {
         return said?.split(separator: "\n").last.map(String.init) ?? "unknown"
     }
 
-    /// The name of a file system on which a flush costs nothing, so it cannot measure durability.
+    /// The name of a file system on which a flush costs nothing. Measurements on it do not include
+    /// the cost of durability.
     static let memoryFileSystem = "tmpfs"
 }

@@ -56,8 +56,8 @@ struct CatchUpWorkload: Workload {
             let account = accounts[position]
             let client = try Self.client(server, account)
             let mark = try client.call(account.loginRequest(since: Self.farFuture)).time
-            // The login mark precedes the following messages, even if they get the same
-            // millisecond.
+            // The server counts the following messages as later than this login mark, even if they
+            // get the same millisecond.
             for partner in accounts[Self.sizes.count...].prefix(Self.changed) {
                 let writer = try Self.client(server, partner)
                 _ = try writer.call(partner.loginRequest(since: Self.farFuture))

@@ -61,7 +61,7 @@ struct CostsCommand: AsyncParsableCommand {
                 let costs = try WorstCases.cases(of: info.opcode).map {
                     try world.measure($0(world)).store
                 }
-                // The slowest form stands for the request.
+                // Only the slowest form of the request counts.
                 guard let longest = costs.map(\.longest).max() else { continue }
                 var row = rows[info.opcode, default: Row()]
                 row.milliseconds.append(longest / .milliseconds(1))
@@ -100,8 +100,8 @@ struct CostsCommand: AsyncParsableCommand {
         /// The median of the rounds.
         let ms: Double
 
-        /// The bound on the longest step of the engine or of a reader. Heavier work runs on a
-        /// separate queue and is not part of a step.
+        /// The bound on the longest step of the engine or of a reader, in milliseconds. Heavier
+        /// work runs on a separate queue and is not part of a step.
         var boundMs: Double {
             switch cost.processor {
             // The commit of a command flushes the disk.

@@ -75,7 +75,7 @@ struct HistorySeed {
     /// Returns a file of message ids in the middle of the dialog of this length, one per line.
     func pivots(of length: Int) -> URL { folder.appendingPathComponent("pivots-\(length)") }
 
-    /// Returns the send times of the messages of `pivots`.
+    /// Returns the send times of the messages whose ids are in the file `pivots`.
     func times(of length: Int) throws -> [Int64] {
         try String(contentsOf: pivots(of: length), encoding: .utf8).split(separator: "\n")
             .compactMap { Int64($0).map { MessageID($0).timeMs } }

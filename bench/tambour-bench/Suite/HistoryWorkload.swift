@@ -23,8 +23,9 @@ struct HistoryWorkload: Workload {
                 to: "1000000 messages, C reader, pages/s",
                 .atLeast(1.0 / 3)
             ),
-            // The cost of a page must not grow with the chat. The bound exceeds 1 because a chat of
-            // a thousand messages is compact in the file.
+            // The cost of a page must not grow with the length of the chat. The bound exceeds 1
+            // because a chat of a thousand messages is compact in the file and therefore cheaper to
+            // read.
             .ratio(
                 "flat: server CPU a page of 1 M messages, of 1,000 messages",
                 "1000000 messages, tambour, server CPU µs/page",

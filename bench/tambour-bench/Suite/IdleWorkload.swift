@@ -6,8 +6,8 @@ import TambourTesting
 /// W3: measures the cost of logged-in connections that send nothing, such as idle phones.
 ///
 /// At the end all of these connections close at once. Meanwhile the server posts a block to every
-/// lane every 10 ms; the delay of a block is the cost of a mass disconnect to the remaining users.
-/// One more connection sends pings during this time.
+/// lane every 10 ms; the delay of a block shows how much a mass disconnect slows the remaining
+/// users. One more connection sends pings during this time.
 struct IdleWorkload: Workload {
     static let steps = [1_000, 10_000, most]
     private static let most = 18_000
@@ -115,7 +115,7 @@ extension Figures {
     }
 }
 
-/// Logs clients in step by step and measures the server after each.
+/// Logs clients in step by step and measures the server after each step.
 final class IdleRun: Fleet<[IdleFigures]>, @unchecked Sendable {
     private let steps: [Int]
     private let meter: ProcessMeter
@@ -187,16 +187,17 @@ final class IdleRun: Fleet<[IdleFigures]>, @unchecked Sendable {
     }
 }
 
-/// Repeats an action every 10 ms for three seconds on a thread, and records the slowest time.
+/// Repeats an action every 10 ms for three seconds on a thread, and records the longest time.
 ///
-/// `@unchecked Sendable`: the thread owns `slowestMs` until the stream reports its end.
+/// `@unchecked Sendable`: the thread owns `slowestMs` until the stream `ends` finishes.
 private class Watch: @unchecked Sendable {
     private let (ends, end) = AsyncStream.makeStream(of: Void.self)
     private var slowestMs: Double?
 
     /// Performs the action and returns its time in milliseconds; nil if there is no result.
     ///
-    /// - Parameter due: The scheduled start; a delay caused by the previous call counts too.
+    /// - Parameter due: The scheduled start; the time includes a delay that the previous call
+    ///   caused.
     func look(due: UInt64) throws -> Double? { nil }
 
     final func start() {
@@ -219,7 +220,7 @@ private class Watch: @unchecked Sendable {
         }
     }
 
-    /// Waits until the watch ends, and returns the slowest time.
+    /// Waits until the watch ends, and returns the longest time in milliseconds.
     final func slowest() async throws -> Double? {
         for await _ in ends {}
         return slowestMs

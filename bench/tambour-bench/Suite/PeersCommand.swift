@@ -157,8 +157,8 @@ private final class Entry {
 private struct Comparison {
     /// The maximum number of returns or pages in one run.
     private static let maxExchanges = 100_000
-    /// Long enough to fill caches and to let logs reach their size. In this time, a server with
-    /// 1,000 messages/s completes at least four windows of 16 for each of fifty senders.
+    /// Long enough to fill caches and to let logs reach their final size. In this time, a server
+    /// with 1,000 messages/s completes at least four windows of 16 for each of fifty senders.
     private static let warmUp = Duration.seconds(4)
 
     let contestant: any Contestant

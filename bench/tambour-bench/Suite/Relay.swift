@@ -21,7 +21,7 @@ final class Relay {
         )
     }
 
-    /// Stops the relay, which frees the machine for the next one.
+    /// Stops the relay, so that it does not disturb the next measurement.
     ///
     /// - Returns: the number of messages per commit; nil if there were no commits.
     func stop() throws -> Double? {
@@ -51,7 +51,7 @@ extension Bench {
         )
         let result = try await run.perform()
         figures.add(result, as: prefix)
-        // Covers the relay's whole life, including the warm-up.
+        // These figures cover the relay's whole life, including the warm-up.
         if let shared = try relay.stop() {
             figures["\(prefix), messages/commit"] = shared
             figures["\(prefix), commits/s"] = result.messagesPerSecond / shared

@@ -195,8 +195,8 @@ extension Report.Outcome {
     /// The most cores that a driver may use; a busier driver measures itself as much as the server.
     private static let mostDriverCores = 0.6
 
-    /// Returns whether a figure partly measures the driver: the `driver cores` of the same run
-    /// exceed the maximum.
+    /// Returns whether a figure partly measures the driver, because the `driver cores` of the same
+    /// run exceed the maximum.
     fileprivate func isDriverBound(_ name: String) -> Bool {
         let suffix = "driver cores"
         return rounds.contains { round in

@@ -2,8 +2,8 @@ import Foundation
 import TambourProtocol
 import TambourSQL
 
-/// A million indexed messages: a dialog of nine hundred thousand, nine short dialogs of one of its
-/// users, and the remaining messages in dialogs of other users.
+/// A million indexed messages. One dialog has nine hundred thousand messages, and one of its users
+/// has nine further, short dialogs. The remaining messages are in dialogs of other users.
 struct SearchSeed {
     static let total = 1_000_000
     static let long = 900_000
@@ -85,8 +85,8 @@ struct SearchSeed {
         return statement.int(0)
     }
 
-    /// Returns the numbers at the start of messages of the long dialog; each number is a word of
-    /// only one message.
+    /// Returns the numbers at the start of messages of the long dialog; each number occurs as a
+    /// word in only one message.
     func rareWords(_ count: Int) throws -> [String] {
         let path = folder.appendingPathComponent("tambour.db").path
         let connection = try SQLiteConnection(path: path, mode: .readOnly)

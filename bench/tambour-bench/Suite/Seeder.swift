@@ -45,8 +45,8 @@ final class Seeder {
         }
     }
 
-    /// - Parameter sender: The author of all messages, which stay unread; nil alternates between
-    ///   the users.
+    /// - Parameter sender: The author of all messages, which then stay unread. If nil, the users
+    ///   write in turn.
     @discardableResult
     func dialog(
         _ a: UserID,

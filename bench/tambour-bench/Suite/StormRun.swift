@@ -18,8 +18,8 @@ struct StormFigures: Sendable {
 
 /// Performs the handshake, logs in with a login mark, and finishes when the reply arrives.
 final class StormClient: LoadClient {
-    /// One in this number of replies is checked: a driver that decoded all replies would measure
-    /// itself.
+    /// The client checks one in this number of replies. A driver that decodes all replies would
+    /// measure its own speed.
     private static let checkedEvery = 64
 
     private let account: Account

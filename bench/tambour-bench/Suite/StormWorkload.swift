@@ -97,7 +97,8 @@ struct StormWorkload: Workload {
     }
 
     /// Seeds a dialog between each client and one of the writers, who has written ten messages
-    /// since the login mark. The clients have not replied, because writing marks messages as read.
+    /// since the login mark. The seeded clients do not reply, because a reply would mark these
+    /// messages as read.
     private static func seed(_ bench: Bench) throws -> URL {
         try Seeder.cached("storm-2", in: bench.cache) { folder in
             Progress.note("W6: seeding \(clients) users")

@@ -1,6 +1,7 @@
 import Foundation
 
-/// Runs programs and returns their output. Those of `bench/limits` print JSON objects with numbers.
+/// Runs programs and returns their output. The programs in `bench/limits` print JSON objects with
+/// numbers.
 enum Tool {
     static func run(_ program: String, _ arguments: [String]) throws -> [String: Double] {
         try lines(program, arguments).first ?? [:]

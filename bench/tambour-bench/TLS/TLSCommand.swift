@@ -42,7 +42,7 @@ struct TLSCommand: AsyncParsableCommand {
             ]
             for round in 0..<rounds {
                 let meter = try TLSMeter(pair, authority: authority.pem())
-                // Memory is measured once, before the other measurements have used any.
+                // Memory is measured once, before the other measurements allocate memory.
                 var ours = round == 0 ? ["idle_bytes": try meter.idle(sessions)] : [:]
                 ours["handshake_us"] = try meter.handshakes(count, resumes: false)
                 ours["resumed_us"] = try meter.handshakes(count, resumes: true)

@@ -3,7 +3,7 @@
     import TambourNet
     import TambourTLS
 
-    /// Measures the server's side of TLS connections whose both sides are in memory.
+    /// Measures the server's side of TLS connections. Both sides of each connection are in memory.
     final class TLSMeter {
         /// Both sides of a connection.
         struct Pair {
@@ -30,7 +30,7 @@
 
         /// Returns the server's microseconds for one handshake, in the best pass.
         ///
-        /// - Parameter resumes: whether all handshakes but the first resume a session.
+        /// - Parameter resumes: whether each handshake after the first one resumes a session.
         func handshakes(_ count: Int, resumes: Bool) throws -> Double {
             let client = try TLSClient(.authorities(pem: authority))
             return try best(of: count) {

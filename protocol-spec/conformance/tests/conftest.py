@@ -19,7 +19,7 @@ TAMBOURD = os.environ.get("TAMBOURD", str(CONFORMANCE.parents[1] / ".build/debug
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Tambourd]:
-    """A correct server behind the proxies."""
+    """The correct server to which the proxies connect."""
     if not Path(TAMBOURD).exists():
         pytest.skip(f"needs {TAMBOURD}; TAMBOURD names another one")
     with tambourd(TAMBOURD) as server:

@@ -23,7 +23,7 @@ def with_value(frame: Frame, value: Any) -> Frame:
 
 
 class WrongNumber(Fault):
-    """Only the low byte of seq is echoed."""
+    """An answer has only the low byte of the request's seq."""
 
     notices = "both-bytes-of-the-number"
 
@@ -75,7 +75,7 @@ class PushNumber(Fault):
 
 
 class NilPayload(Fault):
-    """An empty payload is written as nil."""
+    """The server writes an empty payload as nil."""
 
     notices = "empty-reply[PING]"
 
@@ -96,7 +96,7 @@ class LargeBlock(Fault):
 
 
 class WrongFactor(Fault):
-    """The factor is always 100, which is large enough but violates the rule."""
+    """The factor is always 100, which is large enough to inflate, but violates the formula."""
 
     notices = "factor-of-pushes"
 
@@ -105,7 +105,7 @@ class WrongFactor(Fault):
 
 
 class OneReadOnePacket(Fault):
-    """Every read is treated as one packet: further bytes are dropped."""
+    """The server treats every read as one packet, and drops further bytes."""
 
     notices = "packet-and-part-of-the-next[11]"
 
@@ -117,7 +117,7 @@ class OneReadOnePacket(Fault):
 
 
 class LatePush(Fault):
-    """A push is sent after the reply to the next PING, so a fence does not find it."""
+    """A push comes after the reply to the next PING, so a fence does not find the push."""
 
     notices = "PSH-10"
 
@@ -198,7 +198,7 @@ class HalfAPacket(Fault):
 
 
 class TakesLongLists(Fault):
-    """A list with too many items is truncated to the limit instead of refused."""
+    """The server truncates a list with too many items instead of refusing it."""
 
     notices = "every-size-at-its-limit[CONTACT_INFO]"
 
@@ -209,7 +209,7 @@ class TakesLongLists(Fault):
 
 
 class AnswersNoFeature(Fault):
-    """The settings of LOGIN never contain answers about features."""
+    """The settings in the reply to LOGIN never have decisions about features."""
 
     notices = "answers-of-login"
 

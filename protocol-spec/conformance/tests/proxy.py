@@ -12,27 +12,27 @@ from tambour_conformance.wire import Frame
 
 
 class Fault:
-    """A change of the packets of one connection; this base class changes nothing."""
+    """Changes the packets of one connection. This base class changes nothing."""
 
     #: The case that the fault must fail, or a requirement with such a case.
     notices = ""
 
     def request(self, frame: Frame) -> list[Frame]:
-        """The frames that the server gets instead of a request."""
+        """The frames that the proxy sends to the server in place of a client's request."""
         return [frame]
 
     def answer(self, frame: Frame) -> list[Frame]:
-        """The frames that the client gets instead of a reply, an error or a push."""
+        """The frames that the proxy sends to the client in place of a reply, an error or a push."""
         return [frame]
 
     def cut(self, data: bytearray) -> Iterator[Frame]:
-        """Removes the complete packets from the bytes received from the client."""
+        """Removes the complete packets from the bytes of the client, and yields them."""
         while (frame := wire.cut(data)) is not None:
             del data[: wire.HEADER_SIZE + len(frame.wire)]
             yield frame
 
     def farewell(self) -> bytes:
-        """Bytes that the client still gets after the server has closed."""
+        """The bytes that the proxy sends to the client after the server has closed."""
         return b""
 
     def closes(self, frame: Frame) -> bool:
@@ -48,7 +48,7 @@ def proxy(server: str, fault: type[Fault]) -> Iterator[str]:
     try:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        # Wakes the thread that waits in accept; closing alone does not.
+        # `shutdown` wakes the thread that waits in `accept`; `close` alone does not.
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
 

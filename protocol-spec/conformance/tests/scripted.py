@@ -55,7 +55,7 @@ class Script:
 
 @contextlib.contextmanager
 def serving(script: Callable[[Script], None]) -> Iterator[str]:
-    """A server that runs `script` for each connection and then closes it; yields its address."""
+    """Runs `script` for each connection and then closes the connection; yields the server's address."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def accept() -> None:
@@ -71,7 +71,7 @@ def serving(script: Callable[[Script], None]) -> Iterator[str]:
     try:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        # Wakes the thread that waits in accept; closing alone does not.
+        # `shutdown` wakes the thread that waits in `accept`; `close` alone does not.
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
 
@@ -80,7 +80,7 @@ def serving(script: Callable[[Script], None]) -> Iterator[str]:
 def connected(
     script: Callable[[Script], None], *, foreign: bool = False, tls: bool = False
 ) -> Iterator[Connection]:
-    """A connection of the harness to such a server, with a timeout of one second."""
+    """A connection of the harness to a server that runs `script`, with a timeout of one second."""
     with serving(script) as address:
         host, port = address.split(":")
         target = Target(host, int(port), tls=tls, timeout=1.0, foreign=foreign)

@@ -66,7 +66,7 @@ def test_presence_breaks_no_silence_unless_asked_for() -> None:
 
 
 def test_fence_waits_at_a_foreign_server() -> None:
-    """A push may follow the reply to PING: the fence waits, and notes that silence was not proved."""
+    """At a foreign server, the fence waits for late pushes, and notes that silence was not proved."""
 
     def late(script: Script) -> None:
         while (frame := script.read()) is not None:
@@ -166,7 +166,7 @@ def test_half_a_packet_before_the_end_is_unclean() -> None:
 
 def test_reset_is_unclean() -> None:
     def reset(script: Script) -> None:
-        # Closing with unread bytes resets the connection.
+        # Leaves a byte unread, because closing with unread bytes resets the connection.
         script.socket.recv(1)
 
     with connected(reset) as connection:
@@ -197,7 +197,7 @@ def test_every_byte_is_in_the_log() -> None:
 
 
 def test_sending_does_not_wait_for_reading() -> None:
-    """Neither side gets stuck when both send more than the kernels hold."""
+    """Two sides that both send more bytes than the kernels can buffer do not block each other."""
 
     def echo(script: Script) -> None:
         while (frame := script.read()) is not None:
@@ -261,7 +261,7 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ids=["many packets", "many bytes"],
 )
 def test_flood_fails_and_is_not_kept(data: bytes) -> None:
-    """A server that sends without end fails the case at once, and only the first bytes are kept."""
+    """A case fails at once if the server sends endlessly, and the log keeps only the first bytes."""
 
     def flood(script: Script) -> None:
         with contextlib.suppress(OSError):

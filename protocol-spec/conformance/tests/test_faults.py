@@ -30,7 +30,7 @@ def verdicts(server: Tambourd, fault: type[Fault], cases: list[str], out: Path) 
 
 
 def test_a_proxy_without_fault(server: Tambourd, tmp_path: Path) -> None:
-    """All cases of the faults pass when the proxy changes nothing."""
+    """The cases that notice the faults pass if the proxy changes nothing."""
     found = verdicts(server, Fault, [fault.notices for fault in FAULTS], tmp_path)
     assert set(found.values()) == {"PASS"}, found
 
@@ -71,7 +71,7 @@ def test_a_later_release(server: Tambourd, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_fault_is_noticed(server: Tambourd, fault: type[Fault], tmp_path: Path) -> None:
-    """The case for the fault must fail; an error of the suite itself is not enough."""
+    """The case that must notice the fault gets FAIL; the verdict ERROR is not enough."""
     found = verdicts(server, fault, [fault.notices], tmp_path)
     assert "FAIL" in found.values() and "ERROR" not in found.values(), found
     noticed.add(fault.__name__)
@@ -79,7 +79,7 @@ def test_fault_is_noticed(server: Tambourd, fault: type[Fault], tmp_path: Path) 
 
 def test_all_are_noticed(capsys: pytest.CaptureFixture[str]) -> None:
     """Checks that all faults were noticed, and prints how many."""
-    # Without capture, so that a passing run also shows the number.
+    # pytest must not capture this output, so that a passing run also shows the number.
     with capsys.disabled():
         print(f" faults noticed: {len(noticed)} of {len(FAULTS)} ", end="")
     assert len(noticed) == len(FAULTS)

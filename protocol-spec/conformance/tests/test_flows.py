@@ -1,4 +1,4 @@
-"""The player of flows: a flow that differs from the server's behaviour fails."""
+"""The player of flows: if the server behaves differently from a flow, the flow fails."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_steps(server: Tambourd, name: str, tmp_path: Path) -> None:
 
 
 def test_difference() -> None:
-    """Maps may have more items than expected, lists may not; a number does not equal a boolean."""
+    """A map may have more items than expected, but a list may not; a number does not equal a boolean."""
     assert difference({"a": 1, "b": [{"c": 2, "d": 3}]}, {"b": [{"c": 2}]}) is None
     for actual, expected, path in (
         ({"a": {"b": 1}}, {"a": {"b": 2}}, "/a/b"),

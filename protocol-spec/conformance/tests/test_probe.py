@@ -1,4 +1,4 @@
-"""A missing server, or a server of another protocol, gives one line and its own exit status."""
+"""If the server is missing or speaks another protocol, the run prints a line and has its own exit status."""
 
 from __future__ import annotations
 

@@ -57,14 +57,14 @@ def test_x(note):
 def test_x(stranger): stranger.call("PING") / 0
 """,
 }
-#: A wrong answer takes precedence over a wrong close.
+#: A case with a wrong answer and a wrong close. Its verdict must be that of the answer.
 WRONG_ANSWER_AND_CLOSE = """
 @case("FRM-01")
 def test_x(stranger):
     stranger.closed(within=0.05)
     stranger.refused("proto.state", "PING")
 """
-#: A broken rule of server packets affects only the verdicts of cases that name the rule.
+#: Two cases. A packet that breaks a rule must change only the verdict of the case that names the rule.
 NIL = """
 @case("MSP-20")
 def test_x(stranger): stranger.call("SESSION_INIT")
@@ -147,7 +147,7 @@ def test_close_stands_apart(case: str, expected: tuple[str, str | None], tmp_pat
     assert (found["behaviour"], found["close"]) == expected
 
 
-#: A long case that passes: two packets in two pieces; the first piece ends within a header.
+#: A long case that passes. It sends two packets in two pieces; the first piece ends in the second header.
 LONG = """
 @case("FRM-01")
 def test_x(stranger):
@@ -167,7 +167,7 @@ def test_every_byte_is_shown_when_asked_for(tmp_path: Path) -> None:
     short = (run(LONG, tmp_path).out / "report.html").read_text()
     assert a not in short and "more, which --bytes shows" in short
     page = (run(LONG, tmp_path, "--bytes").out / "report.html").read_text()
-    # The second header ends in the second piece.
+    # The second header is in both pieces.
     assert a in page and f'{header} <span class="h3">00</span></div>' in page
     assert '<div class="bytes"><span class="h3">01</span> <span class="h4">00</span>' in page
 
@@ -179,7 +179,7 @@ def test_how_packets_are_written(tmp_path: Path) -> None:
 
 
 def test_known_failing(tmp_path: Path) -> None:
-    """A listed case may fail but must not pass; an unknown case in the list is refused."""
+    """A case on the known-failing list may fail but must not pass; an unknown case on it is an error."""
     listed = tmp_path / "listed"
     listed.write_text("# why\nx  # not served\n")
     failing = run(CASES["FAIL"], tmp_path, "--known-failing", str(listed))
@@ -213,7 +213,7 @@ def test_every_requirement_has_a_case() -> None:
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-#: Many cases; one of them is skipped, which must not count for or against the server.
+#: Many cases. One of them is skipped, and must count neither as an answer nor as a missing answer.
 MANY = """
 @case("FRM-01")
 @pytest.mark.parametrize("number", range(40))
@@ -260,7 +260,7 @@ def floods(data: bytes) -> Callable[[Script], None]:
     ids=["silent", "closes", "garbage", "endless zeros", "endless packets", "endless long packets"],
 )
 def test_lost_server(script: Callable[[Script], None], said: str, tmp_path: Path) -> None:
-    """The run ends after a few cases with one line and its own exit status, and reports these cases."""
+    """The run stops after a few cases, prints one line, has its own exit status, and reports these cases."""
     outcome = run(MANY, tmp_path, "--timeout", "2" if "asked" in said else "0.2", script=script)
     assert outcome.status == LOST_SERVER, outcome.printed
     assert len(outcome.cases) == LOST_CASES + 1
@@ -270,7 +270,7 @@ def test_lost_server(script: Callable[[Script], None], said: str, tmp_path: Path
 
 
 def test_server_that_fails_is_not_lost(tmp_path: Path) -> None:
-    """A server that answers only SESSION_INIT is judged to the end."""
+    """If the server answers only SESSION_INIT, the run still judges all cases."""
 
     def answers_init(script: Script) -> None:
         while (frame := script.read()) is not None:

@@ -19,7 +19,7 @@ COMMANDS = {"request": wire.REQUEST, "push": wire.REQUEST, "reply": wire.OK, "er
     "example", PROTOCOL.examples, ids=lambda each: f"{each.opcode_name}-{each.role}-{each.name}"
 )
 def test_examples_agree(example: bundle.Example) -> None:
-    """Generated examples are split, decoded and encoded again to the same values and bytes."""
+    """Decoding a generated example gives its value, and encoding the value gives the same bytes."""
     frame = wire.cut(example.packet)
     assert frame is not None
     assert len(example.packet) == wire.HEADER_SIZE + len(frame.wire)
@@ -84,7 +84,7 @@ def test_rule_is_broken(frame: Frame, requirement: str) -> None:
         reply(LONG, compress=True),
         reply({"error": "proto.state", "message": "No"}, command=wire.ERROR),
         reply(seq=255, command=wire.REQUEST),
-        # A float of 32 bits, and values of type `any` in longer forms than needed.
+        # The form is correct although the float has 32 bits, and values of type `any` have long forms.
         reply(payload=b"\x81\xa1a\xca\x3f\xc0\x00\x00"),
         reply(
             payload=b"\x81\xa6config\x82\xa4user\xde\x00\x01\xd9\x01a\xcd\x00\x01\xa4hash\xa1a",

@@ -1,6 +1,6 @@
-"""Somebody who runs maxapi-python, and the suite that the cells of this folder join.
+"""A party that runs maxapi-python, and the suite of this folder's cells.
 
-Most cells are scenarios of the folder StockClient, which go deeper than a table needs.
+Most cells play scenarios of the folder StockClient. These scenarios check more than the table needs.
 """
 
 from __future__ import annotations

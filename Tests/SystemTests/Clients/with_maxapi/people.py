@@ -1,4 +1,4 @@
-"""Cells of people, settings and the parts of a program that no scenario of the stock client covers."""
+"""Cells that no scenario of the stock client covers: people, settings, and parts of a program."""
 
 from __future__ import annotations
 

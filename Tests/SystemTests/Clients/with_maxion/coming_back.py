@@ -1,4 +1,4 @@
-"""What is there after the server was started again."""
+"""What a client finds after the server has restarted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody who runs maxion, and the suite that the cells of this folder join."""
+"""A party that runs maxion, and the suite of this folder's cells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMBERS = itertools.count(1)
 
 
 class MaxionParty(Party):
-    """Both interfaces of the library, `client` and below it `raw`, on one connection."""
+    """Both interfaces of the library on one connection: `raw`, and `client`, which is built on `raw`."""
 
     def __init__(self, room: Room, witness: Device, name: str | None = None) -> None:
         super().__init__(witness)
@@ -87,7 +87,7 @@ class MaxionParty(Party):
         return await self.room.world.codes.get_code(self.phone)
 
     async def log_in(self, **settings: Any) -> MaxionParty:
-        """Logs in by a code, then with the code's token, which loads the chats, as a second `start` does."""
+        """Logs in by a code, then with the token, as a second `start` does; this loads the chats."""
         await self.raw.connect()
         await self.raw.start(self.phone, code=self.code, **settings)
         await self.client.start()

@@ -14,7 +14,7 @@ from with_maxion.device import cell, listed
 
 
 def making(kind: str, title: str, *members: int) -> list[dict[str, Any]]:
-    """The attachment whose message creates a chat; the library has no method that creates chats this way."""
+    """The attachment of a message that creates a chat; the library has no method that sends it."""
     return [{"_type": "CONTROL", "event": "new", "chatType": kind, "title": title, "userIds": list(members)}]
 
 

@@ -1,4 +1,4 @@
-"""What is done with a message."""
+"""Actions on a message."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ POLL = {
 
 
 async def asked(room: Room) -> tuple[str, int]:
-    """Sends a poll as a plain attachment, as no method makes polls. Returns its message's id and its own."""
+    """Sends a poll as a plain attachment: no method makes polls. Returns the message's and poll's ids."""
     sent = await room.alice.raw.send_message(room.chat, "", attaches=[POLL])
     return sent.id, (await room.bob.next("message", lambda message: message.id == sent.id)).poll.get("pollId")
 

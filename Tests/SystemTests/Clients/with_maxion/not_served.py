@@ -1,4 +1,4 @@
-"""What the server does not serve, and what is there but empty."""
+"""Requests that the server does not serve, and requests that it answers with empty results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The own profile, settings, folders, and what a program is made of."""
+"""The user's own profile, settings and folders, and the building blocks of a program."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def handlers(room: Room) -> None:
 @cell("Ask for a token of another service", fault=Line("maxion/raw/opcodes.py", 260, "Opcode.OK_TOKEN"))
 async def ok_token(room: Room) -> None:
     asked = asyncio.ensure_future(room.alice.raw.get_ok_token())
-    # Because of the reply's number, the library takes it for a push, so the call never returns.
+    # Because of the reply's opcode, the library takes the reply for a push. So the call never returns.
     await room.alice.next("raw raw", lambda update: update.opcode == 158)
     with room.fault(Failure):
         check(asked.done(), "the answer reaches nobody")

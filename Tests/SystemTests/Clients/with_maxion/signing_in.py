@@ -133,7 +133,7 @@ async def has_password(room: Room) -> None:
 
 
 async def with_address(room: Room) -> tuple[MaxionParty, str]:
-    """Somebody with a password, and the e-mail address that belongs to it."""
+    """A person with a password, and the e-mail address that was set with the password."""
     carol = await room.person("carol")
     raw, address = carol.raw, f"n{carol.phone.removeprefix('+')}2@example.org"
     track = (await raw.create_auth_track())["trackId"]

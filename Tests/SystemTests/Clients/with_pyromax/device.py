@@ -1,4 +1,4 @@
-"""Somebody who runs pyromax, and the suite that the cells of this folder join."""
+"""A party that runs pyromax, and the suite of this folder's cells."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class PyromaxParty(Party):
         async def collect(event: Any) -> None:
             self.append(kind, event)
 
-        # The library passes a handler the arguments that its annotations name.
+        # The library passes a handler the arguments that the handler's annotations name.
         collect.__annotations__["event"] = type
         return collect
 
@@ -87,7 +87,7 @@ class PyromaxParty(Party):
         never = CircuitBreakerConfig(enabled=False)
         options = {
             "device_type": DeviceType.Android,
-            # With a plus, the library does not find its session, which it stores under the profile's number.
+            # The library stores a session under the number without a plus, so ask for it without one.
             "phone": (phone or self.phone).removeprefix("+"),
             "use_telemetry": False,
             "request_timeout": REQUEST_TIMEOUT,

@@ -122,7 +122,7 @@ async def asked_by_bob(room: Room) -> int:
 @cell("Accept a join request", fault=Line(CHATS, 566, "self._cache_chat(chat)"))
 async def confirm(room: Room) -> None:
     chat = await asked_by_bob(room)
-    # The library raises after the server has already accepted him.
+    # The library raises after the server has already accepted bob.
     with room.fault(AttributeError):
         await room.alice.client.confirm_join_requests(chat, [room.bob.id])
     same((await chat_info(room.alice.witness, chat))["participantsCount"], 2, "members")

@@ -1,4 +1,4 @@
-"""What is done with a message."""
+"""Actions on a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The own profile, settings, folders, and what a program is made of."""
+"""The user's own profile, settings and folders, and the building blocks of a program."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ import TambourTesting
 /// A client, the server's chat, and a connection between them that delays, duplicates and reorders
 /// replies.
 ///
-/// Pushes arrive in commit order. So do replies to the client's own sends, which carry the same
-/// facts. A request is answered from a snapshot taken at some time after the request. The reply
-/// arrives at some time after that, possibly before pushes of the same messages.
+/// Pushes arrive in commit order. Replies to the client's own sends carry the same facts, and also
+/// arrive in commit order. A request is answered from a snapshot taken at some time after the
+/// request. The reply arrives even later, possibly before the pushes of the same messages.
 struct HistoryWorld {
     enum Step: CaseIterable {
         case append, remove, edit, clear, removeRange, wait, drift
@@ -63,7 +63,7 @@ struct HistoryWorld {
     private var replies: [Reply] = []
     private var answered: [Reply] = []
 
-    /// Messages that the client was told are deleted.
+    /// Messages whose deletion the server has reported to the client.
     private var told: Set<Position> = []
     private var backup: ServerChat?
     private var isRestored = false
@@ -376,7 +376,8 @@ struct HistoryWorld {
     }
 
     private mutating func evict(_ choice: Int) throws {
-        // No push from before the eviction may arrive after it, neither late nor repeated.
+        // Evict only when no push is in flight: a push from before the eviction must not arrive
+        // after it. For the same reason, forget the delivered pushes, which could be repeated.
         guard pushes.isEmpty, let row = stored.rows.element(choice) else { return }
         delivered = []
         try stored.carryOut(history.evict(below: row))
@@ -437,7 +438,7 @@ struct HistoryWorld {
 
     /// Requests the messages before the newest chunk, and delivers the reply.
     ///
-    /// - Returns: false when there is nothing to request.
+    /// - Returns: false if there is nothing to request.
     mutating func scrollUp() throws -> Bool {
         let before = requests
         try ask(viewport(nil, .backward, rowsOnScreen: 1))

@@ -9,7 +9,7 @@ import Testing
 @testable import TerminalKit
 @testable import tambour
 
-/// A user at a screen, and a real server with other users.
+/// A user at a screen, and a real server with another user, Bob.
 final class Desk {
     let server: TestServer
     let directory: String
@@ -18,16 +18,16 @@ final class Desk {
     let client: Client
     let display = LookedAtDisplay()
     private let left = DispatchSemaphore(value: 0)
-    /// Actions that wait for time to pass.
+    /// The actions that the screen has delayed. They run when the test calls `passTime`.
     private let passing = Passing()
     private var isServerStopped = false
     let screen: ScreenController
-    /// The dialog of Alice and Bob.
+    /// The dialog between Alice and Bob.
     let chat: ChatID
 
     /// - Parameters:
-    ///   - before: The events before the screen opens.
-    ///   - keys: The keys that the user has chosen.
+    ///   - before: What happens on the server before the screen opens.
+    ///   - keys: The user's own key bindings.
     init(after before: Before, keys: [String: String]) async throws {
         directory = try TestServer.temporaryDirectory()
         server = try TestServer(dataDirectory: "\(directory)/server")
@@ -60,7 +60,7 @@ final class Desk {
         try await display.waits(for: "online")
     }
 
-    /// A class, because closures cannot capture a `Mutex`.
+    /// The delayed actions. This is a class, because closures cannot capture a `Mutex`.
     private final class Passing: Sendable {
         private let bodies = Mutex<[@Sendable () -> Void]>([])
 
@@ -95,7 +95,7 @@ final class Desk {
 
     func close() async {
         screen.queue.sync { screen.end(0) }
-        // The screen saves the draft before the client may stop.
+        // The screen must save the draft before the client stops.
         await waitForEnd()
         await client.stop()
         stopServer()
@@ -109,7 +109,7 @@ final class Desk {
         server.stop()
     }
 
-    /// Stops the server and waits until the screen shows it.
+    /// Stops the server and waits until the screen shows that it is offline.
     func loseServer() async throws {
         stopServer()
         try await display.wait(for: "offline") { _ in look { $0.connection != .online } }
@@ -122,7 +122,7 @@ final class Desk {
         screen.queue.sync { display.handlers.input(events) }
     }
 
-    /// Types a text; a line break is Enter.
+    /// Types a text. A line break in the text stands for Enter.
     func type(_ text: String) {
         let events = text.unicodeScalars.map { scalar in
             InputEvent.key(scalar == "\n" ? KeyPress(.enter) : KeyPress(.character(scalar)))
@@ -130,7 +130,7 @@ final class Desk {
         screen.queue.sync { display.handlers.input(events) }
     }
 
-    /// Presses several keys at once, as a user does who is faster than the store.
+    /// Presses several keys at once, like a user who types faster than the store works.
     func press(_ keys: [KeyPress]) {
         screen.queue.sync { display.handlers.input(keys.map { InputEvent.key($0) }) }
     }
@@ -157,7 +157,7 @@ final class Desk {
         screen.queue.sync { body(&screen.state) }
     }
 
-    /// The text of the message at the bottom of the pane.
+    /// The text of the lowest message in the pane.
     var lastSeen: String? {
         screen.queue.sync {
             let message = screen.seen.messages.last
@@ -165,18 +165,18 @@ final class Desk {
         }
     }
 
-    /// Waits until pending drawing is done.
+    /// Waits until the screen has done all pending drawing.
     func waitForDrawing() {
-        // Drawing is queued behind the event that causes it.
+        // An event queues its drawing, so an empty task on the same queue runs after this drawing.
         screen.queue.sync {}
     }
 
-    /// Runs all actions that wait for time to pass.
+    /// Runs all delayed actions.
     func passTime() {
         screen.queue.sync { for body in passing.takeAll() { body() } }
     }
 
-    /// Waits until all earlier requests to the library are stored.
+    /// Waits until the client has stored all earlier requests of the screen.
     func waitForWishes() async {
         await withCheckedContinuation { continuation in
             screen.perform { _ in continuation.resume() }
@@ -186,7 +186,7 @@ final class Desk {
     /// Opens the dialog with Bob.
     func openBob() async throws { try await open("Bob") }
 
-    /// Opens a chat that contains messages.
+    /// Opens a chat. The chat must contain messages.
     func open(_ title: String) async throws {
         press(.alt("g"))
         type(title.lowercased())
@@ -198,7 +198,7 @@ final class Desk {
     }
 }
 
-/// The events before the screen opens.
+/// What happens on the server before the screen opens.
 struct Before {
     let happen: (Desk.World) throws -> Void
 

@@ -4,7 +4,7 @@ import Synchronization
 @testable import TerminalKit
 @testable import tambour
 
-/// A display that a test reads and types on.
+/// A display that shows nothing. A test reads its contents and types on it.
 ///
 /// `@unchecked Sendable`: only the screen's queue uses the handlers.
 final class LookedAtDisplay: Display, @unchecked Sendable {
@@ -22,9 +22,9 @@ final class LookedAtDisplay: Display, @unchecked Sendable {
     }
 
     var handlers = TerminalDevice.Handlers()
-    /// The editor's result for a text; nil makes it fail.
+    /// Returns the editor's result for a text. If it is nil, the editor fails.
     let editor = Mutex<(@Sendable (String) -> String?)?>(nil)
-    /// A key pressed while the editor had the terminal.
+    /// A key that the user pressed while the editor used the terminal.
     let typedAhead = Mutex<KeyPress?>(nil)
     let state: Mutex<State>
     private let changed = DispatchSemaphore(value: 0)
@@ -41,10 +41,10 @@ final class LookedAtDisplay: Display, @unchecked Sendable {
         return (0..<surface.size.rows).map { surface.text(ofRow: $0) }
     }
 
-    /// Waits until the screen shows the expected state. Other work runs on its own threads in the
-    /// meantime.
+    /// Waits until the screen shows the expected state. Meanwhile, the test's own thread can do
+    /// other work.
     ///
-    /// - Throws: `NeverShown`, with the screen, after the given time.
+    /// - Throws: `NeverShown`, with the contents of the screen, if the state does not come in time.
     func wait(
         for what: String,
         seconds: Int = 120,
@@ -97,7 +97,7 @@ final class LookedAtDisplay: Display, @unchecked Sendable {
     func edit(_ text: String, maxBytes: Int, completion: @escaping @Sendable (String?) -> Void) {
         change { $0.edited.append(text) }
         completion(editor.withLock { $0?(text) })
-        // The terminal delivers keys typed in the meantime before any other event.
+        // The terminal first delivers the keys that the user typed while the editor was open.
         if let key = typedAhead.withLock({ $0.take() }) { handlers.input([.key(key)]) }
     }
 

@@ -22,7 +22,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Vector:
-    """Another encoding of an example, which is legal too or is refused with `error`."""
+    """Another encoding of an example: it is either also legal, or refused with `error`."""
 
     name: str
     packet: bytes

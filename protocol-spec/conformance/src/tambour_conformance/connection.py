@@ -1,6 +1,7 @@
-"""One connection to the server under test: actions on it and expectations of it.
+"""A connection to the server under test: the actions of a case on it, and its expectations.
 
-Everything runs in the thread of the case. Every wait has a deadline; nothing sleeps to prove silence.
+Everything runs in the thread of the case. Every wait has a deadline. To prove silence, a case sends a PING
+as a fence instead of sleeping.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from tambour_conformance import bundle, rules, wire
 from tambour_conformance.verdict import Failed, skip
 from tambour_conformance.wire import Frame
 
-#: How long a foreign server may take to send the pushes of a request, after it or its answer, in seconds.
+#: How long, in seconds, a foreign server may take to send pushes after a request or its answer.
 FOREIGN_GRACE = 0.25
-#: Pushes that other users' connections cause: they may come at any time and do not break a silence.
+#: Pushes that may come at any time, because other users' connections cause them. They do not break a silence.
 BACKGROUND = ("NOTIF_PRESENCE",)
-#: How much unrequested data a connection may get: bytes (the longest packet and some more), and packets.
+#: How many bytes and packets a connection may get without a request: the longest packet and some more.
 UNASKED_BYTES = wire.HEADER_SIZE + wire.MAX_LENGTH + (4 << 20)
 UNASKED_PACKETS = 1 << 13
-#: How many more bytes a connection may get for each request: many pages need less on average.
+#: How many more bytes a connection may get for each request it sends. A page of messages is shorter.
 ASKED_BYTES = 1 << 20
 #: How many bytes of a flood the report shows.
 FLOOD_SHOWN = 4096
@@ -51,14 +52,13 @@ class CaseLog:
     entries: list[Entry] = field(default_factory=list)
     unclean: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    #: How many closes were judged.
+    #: How many times the case has checked that a connection closes correctly.
     closes: int = 0
     #: The monotonic time at which a request that may cause pushes was last sent or answered.
     caused: float = field(default_factory=time.monotonic)
-    #: The requirements that the form of a server packet violated, each with a description of the first
-    #: violation.
+    #: The requirements that server packets violated by their form, each with its first violation.
     broken_rules: dict[str, str] = field(default_factory=dict)
-    #: Whether a packet of this protocol came.
+    #: Whether the case has received a packet of this protocol.
     heard: bool = False
     #: Whether a connection got more than its requests allow.
     flooded: bool = False
@@ -67,7 +67,7 @@ class CaseLog:
         self.entries.append(Entry((time.monotonic() - self.began) * 1000, connection, kind, data, text))
 
     def forget(self, connection: str) -> None:
-        """Drops the bytes received on a connection except the first, which suffice to show a flood."""
+        """Drops the bytes received on a connection, except the first ones for the report."""
         first = next((each for each in self.entries if _is_received(each, connection)), None)
         self.entries = [
             replace(each, data=each.data[:FLOOD_SHOWN]) if each is first else each
@@ -91,7 +91,7 @@ class Target:
     foreign: bool = False
 
 
-# Expectations. Each searches a connection's unread frames and takes the matching one.
+# Expectations. Each searches a connection's unread frames and takes the first one that matches.
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether neither side is known to have closed it."""
+        """Whether the connection is open, as far as this side knows."""
         return self.ended is None and self._socket.fileno() >= 0
 
     # Actions on the server.
@@ -253,7 +253,7 @@ class Connection:
     def packet(
         self, opcode: str | int, value: Any = None, *, seq: int | None = None, **header: Any
     ) -> tuple[int, bytes]:
-        """The bytes of a request not sent yet, and its seq. `header`: see `wire.packet`."""
+        """The seq and the bytes of a request, which is not sent yet. For `header` see `wire.packet`."""
         seq = self.next_seq() if seq is None else seq
         self.sent.append(seq)
         return seq, wire.packet(bundle.load().opcode(opcode), seq, value, **header)
@@ -278,8 +278,8 @@ class Connection:
     def raw(self, data: bytes | str, *, reading: bool = True) -> bool:
         """Sends bytes, or hexadecimal digits, unchanged; returns false if the connection is closed.
 
-        Reads while the server does not accept them, so that neither side waits for the other. Without
-        `reading` it stops instead when the server accepts no more.
+        While the server does not accept bytes, this reads, so that the two sides do not wait for each other.
+        With `reading=False` it stops instead, and the rest is not sent.
         """
         view = memoryview(bytes.fromhex(data) if isinstance(data, str) else data)
         deadline = time.monotonic() + self.target.timeout
@@ -300,7 +300,7 @@ class Connection:
                 continue
             except (ConnectionError, ssl.SSLError) as error:
                 self._event(f"could not send {len(view)} bytes: {error}")
-                # Not the end yet: bytes that the server sent before it closed can still be read.
+                # `ended` stays unset, because bytes that the server sent before it closed can still be read.
                 return False
             self.log.add(self.name, "sent", bytes(view[:count]))
             self.log.caused = time.monotonic()
@@ -309,7 +309,7 @@ class Connection:
         return True
 
     def stall(self, ms: float) -> None:
-        """Only receives for a while; bytes that have arrived already are received in any case."""
+        """Receives for a while and sends nothing. Always receives bytes that have already arrived."""
         until = time.monotonic() + ms / 1000
         if not self.ended and self._poll(0):
             self._read()
@@ -349,7 +349,7 @@ class Connection:
         return self.either(Reply(seq), within=within)
 
     def answer(self, seq: int, within: float | None = None) -> Frame:
-        """The answer to the request numbered `seq`, a reply or a refusal of any code."""
+        """The answer to the request numbered `seq`: a reply, or a refusal with any code."""
         return self.either(Reply(seq), Error("", seq), within=within)
 
     def error(self, code: str, seq: int | None = None, within: float | None = None) -> Frame:
@@ -366,7 +366,7 @@ class Connection:
         return self.either(Push(opcode, where), within=within)
 
     def either(self, *expected: Expectation, within: float | None = None) -> Any:
-        """Waits for the first of several expectations; returns the frame, or how the stream ended."""
+        """Waits until one of several expectations is met; returns its frame, or how the stream ended."""
         seconds = self.target.timeout if within is None else within
         deadline = time.monotonic() + seconds
         wanted = " or ".join(map(str, expected))
@@ -388,7 +388,7 @@ class Connection:
             self._read()
 
     def call(self, opcode: str | int, value: Any = None, **header: Any) -> Frame:
-        """Sends a request and waits for its success."""
+        """Sends a request and waits for its successful reply."""
         return self.reply(self.send(opcode, value, **header))
 
     def refused(self, code: str, opcode: str | int, value: Any = None, **header: Any) -> Frame:
@@ -402,7 +402,7 @@ class Connection:
     def closed(self, within: float | None = None) -> None:
         """Expects the end of the stream, between two packets and without a reset.
 
-        Judged separately from behaviour: if it does not, the case continues and gets UNCLEAN at best.
+        If the stream ends in another way, or does not end, the case continues and gets UNCLEAN at best.
         """
         self.log.closes += 1
         try:
@@ -416,7 +416,7 @@ class Connection:
             self.log.unclean.append(f"{self.name}: {self.rest} bytes of a packet before the end")
 
     def ends(self, within: float | None = None) -> str:
-        """Expects the end of the stream in any way; for cases in which the end is the tested behaviour."""
+        """Expects the end of the stream, by a close or a reset; a stream that does not end fails the case."""
         seconds = self.target.timeout if within is None else within
         deadline = time.monotonic() + seconds
         while not self.ended:
@@ -432,11 +432,12 @@ class Connection:
         return frame
 
     def fence(self, *, grace: bool = True) -> None:
-        """Reads all packets that the server has for this connection at this time into `unread`.
+        """Reads into `unread` all packets that the server has for this connection at this time.
 
-        The PING of a foreign server is a fence only for answers. So this waits for its pushes until
-        FOREIGN_GRACE has passed since their last possible cause, once for all fences after the same request.
-        Callers that continue to read, or call a waiting fence later, pass `grace=False` and do not wait.
+        At a foreign server, pushes may come after the answer to a PING. So this waits until FOREIGN_GRACE has
+        passed after the last request or answer that may cause pushes. A second fence after the same request
+        does not wait again. A caller that continues to read, or calls a fence later that waits, passes
+        `grace=False`, and this does not wait.
         """
         caused = self.log.caused
         self.call("PING")
@@ -449,9 +450,9 @@ class Connection:
                 self.log.notes.append(note)
 
     def silence_by_fence(self, *, of: Sequence[str | int] | None = None, grace: bool = True) -> None:
-        """Checks with a fence that the connection got only frames that the case has taken.
+        """Checks, after a fence, that the case has taken all frames of the connection.
 
-        With `of`, only pushes of these opcodes count; for `grace` see `fence`.
+        With `of`, it checks only pushes of these opcodes. For `grace` see `fence`.
         """
         self.fence(grace=grace)
         numbers = None if of is None else {bundle.load().opcode(each) for each in of}
@@ -484,7 +485,7 @@ class Connection:
 
     @property
     def rest(self) -> int:
-        """The number of received bytes of an incomplete packet."""
+        """The number of bytes received of a packet that is still incomplete."""
         return len(self._input)
 
     def first_bytes(self, count: int) -> bytes:
@@ -556,7 +557,7 @@ class Connection:
         raise Failed(f"what was asked for by {len(self.sent)} requests", f"more bytes than asked for: {much}")
 
     def _rest(self) -> str:
-        """The frames that came instead, for a failure's text."""
+        """Describes the unread frames, for the text of a failure."""
         parts = [describe(frame) for frame in self.unread[:3]]
         if len(self.unread) > 3:
             parts.append(f"{len(self.unread) - 3} more")

@@ -41,7 +41,7 @@ def protocol() -> Bundle:
 
 @pytest.fixture
 def limits(settings: Settings, protocol: Bundle) -> Limits:
-    """The server's limits by name: the specification's, overridden by `--limits`."""
+    """The server's limits by name: those of the specification, unless `--limits` overrides them."""
     return {**protocol.limits, **settings.limits}
 
 
@@ -64,9 +64,9 @@ def rng(settings: Settings, request: pytest.FixtureRequest) -> random.Random:
 
 @pytest.fixture
 def cid() -> Cid:
-    """Returns an unused client id, greater each time.
+    """Returns a new client id at each call, greater than the previous one.
 
-    The ids do not come from the seed: a second run on the same server would repeat them.
+    The ids do not depend on the seed, because a second run on the same server must not repeat them.
     """
     last = secrets.randbits(40) << 12
 
@@ -79,7 +79,7 @@ def cid() -> Cid:
 
 
 def hello(device: str, capabilities: list[str] | None, features: list[str] | None) -> dict[str, Any]:
-    """The value of a SESSION_INIT; without lists, it is that of a classic client."""
+    """The value of a SESSION_INIT. If both lists are None, it is the value that a classic client sends."""
     value: dict[str, Any] = {
         "userAgent": {"deviceType": "DESKTOP", "appVersion": "1.0", "deviceName": "conformance"},
         "deviceId": f"conformance-{device}",
@@ -96,7 +96,8 @@ def connect(settings: Settings, log: CaseLog) -> Iterator[Connect]:
     """Opens a connection, and sends SESSION_INIT unless `init=False`.
 
     `connect(name="", *, init=True, capabilities=None, features=None, receive_buffer=None, source=None,
-    target=None, kind=Connection)`; `source` is the address to connect from, `target` another server.
+    target=None, kind=Connection)`. `source` is the address to connect from. `target` is another server than
+    the one under test.
     """
     opened: list[Connection] = []
 
@@ -153,10 +154,9 @@ def login(accounts: People, connect: Connect) -> LogIn:
     """Logs a user in on a new connection.
 
     `login("alice", device="phone", *, capabilities=None, features=None, receive_buffer=None, stranger=False,
-    **fields)`; the
-    fields are those of LOGIN. The user and those who logged in before find each other by phone, unless
-    `stranger=True`. Each device of an account has its own token, the same in every case; skips
-    if there is none. For a user outside the accounts of the run pass an `Account`, as from `newcomer`.
+    **fields)`. `fields` are fields of LOGIN. Unless `stranger=True`, the user and all users who logged in
+    before in this case find each other by phone. Each device of an account has its own token, the same in
+    every case; if it cannot get one, the case is skipped. For a new user, pass an `Account` from `newcomer`.
     """
 
     def login(
@@ -192,16 +192,16 @@ def login(accounts: People, connect: Connect) -> LogIn:
 
 @pytest.fixture
 def phone() -> Phone:
-    """Returns an unused phone. +999 belongs to no country, so no code reaches a stranger.
+    """Returns an unused phone at each call. +999 belongs to no country, so no stranger gets a code.
 
-    It does not depend on the seed: a second run against the same server needs other phones.
+    The phones do not depend on the seed, because a second run on the same server needs other phones.
     """
     return lambda: f"+999{random.SystemRandom().randrange(10**10):010}"
 
 
 @pytest.fixture
 def address(settings: Settings) -> str:
-    """A local address that nothing else connects from, for rate limits per address."""
+    """A local address from which no other case connects, for rate limits per address."""
     if not settings.target.host.startswith("127."):
         skip("would use up what this address may do in an hour; on 127.0.0.1 there are others")
     address = f"127.{'.'.join(str(random.SystemRandom().randrange(1, 255)) for _ in range(3))}"
@@ -215,9 +215,9 @@ def address(settings: Settings) -> str:
 
 @pytest.fixture
 def newcomer(phone: Phone) -> Newcomer:
-    """A user without an account yet: `login(newcomer("nina"))` registers them.
+    """Returns a user who has no account yet; `login(newcomer("nina"))` registers the account.
 
-    For cases that need a new account, or that invalidate tokens.
+    For cases that need a new account, or that invalidate its tokens.
     """
     return lambda name="newcomer": Account(phone(), name)
 
@@ -242,9 +242,9 @@ def carol(login: LogIn) -> Device:
 
 @pytest.fixture
 def group(cid: Cid) -> Group:
-    """Makes a new group and returns its chat id: `group(alice, bob, …)`; the first creates it.
+    """Makes a new group and returns its chat id: in `group(alice, bob, …)` the first user creates it.
 
-    Every connection given has read its pushes about the group, so a case begins in silence.
+    Waits until every given connection has read its pushes about the group, so a case begins in silence.
     """
 
     def group(creator: Device, *members: Device, title: str = "conformance") -> int:
@@ -260,11 +260,11 @@ def group(cid: Cid) -> Group:
 
 
 def message(cid: int, text: str = "hello", **fields: Any) -> dict[str, Any]:
-    """A message of MSG_SEND."""
+    """The `message` of a MSG_SEND."""
     return {"cid": cid, "text": text, **fields}
 
 
 def new_group(cid: int, *users: int, title: str = "conformance") -> dict[str, Any]:
-    """The MSG_SEND that makes a group of the caller and these users."""
+    """The payload of a MSG_SEND that makes a group of the caller and these users."""
     control = {"_type": "CONTROL", "event": "new", "chatType": "CHAT", "title": title, "userIds": list(users)}
     return {"message": {"cid": cid, "attaches": [control]}}

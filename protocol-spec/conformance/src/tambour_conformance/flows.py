@@ -12,7 +12,7 @@ from tambour_conformance.talk import settled
 from tambour_conformance.verdict import check, skip
 from tambour_conformance.wire import ERROR, Frame
 
-#: The device that a bare user name means.
+#: The device of a step that names only a user.
 FIRST_DEVICE = "phone"
 
 
@@ -32,7 +32,7 @@ def pointed(value: Any, pointer: str) -> Any:
 
 
 def difference(actual: Any, expected: Any, path: str = "") -> str | None:
-    """How a payload differs from the flow, or None. Maps may have additional keys; lists must be as long."""
+    """How a payload differs from the flow, or None. Maps may have more keys; lists must have equal length."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         parts = [(key, actual.get(key), value) for key, value in expected.items()]
     elif isinstance(expected, list) and isinstance(actual, list):
@@ -64,11 +64,11 @@ class Player:
         self.cid = cid
         self.devices: dict[str, Connection] = {}
         self.saved: dict[str, Any] = {}
-        #: The pushes that the flow names; only these break a silence.
+        #: The opcodes of the pushes that the flow names. Other pushes do not break a silence.
         self.pushes = sorted({step["push"] for step in self.steps if "push" in step})
 
     def play(self) -> None:
-        """Plays all steps. All users log in first, so that deltas contain only the flow's changes."""
+        """Plays all steps. First logs all users in and out, so that deltas have only changes of the flow."""
         for name in self._people():
             device = self.login(name)
             settled(device)

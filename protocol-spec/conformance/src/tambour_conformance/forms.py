@@ -1,4 +1,4 @@
-"""MessagePack in forms that no encoder chooses: wider than needed, malformed, or with false lengths."""
+"""MessagePack in forms that an encoder does not write: wider than needed, malformed, with false lengths."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def nested(levels: int, inner: bytes = b"\xc0") -> Raw:
 
 
 def padded(value: dict[str, Any], size: int) -> bytes:
-    """The payload of `value` and an unknown key that makes it `size` bytes long."""
+    """The payload of `value` with an additional unknown key, so that it is `size` bytes long."""
     empty = len(wire.encode({**value, "padding": b""}))
     for header in (2, 3, 5):
         payload = wire.encode({**value, "padding": bytes(max(size - empty + 2 - header, 0))})
@@ -99,7 +99,7 @@ def padded(value: dict[str, Any], size: int) -> bytes:
     raise ValueError(f"no payload of {size} bytes")
 
 
-#: A value of every type that an unknown key may hold.
+#: Values of all types, by name. An unknown key may have any of them.
 ANYTHING: dict[str, Any] = {
     "nil": None,
     "true": True,

@@ -14,7 +14,7 @@ from tambour_conformance.connection import Connection, Error, Reply
 from tambour_conformance.verdict import Failed, skip
 from tambour_conformance.wire import Frame
 
-#: The names of the accounts in cases, in the order in which they were given.
+#: The names of the accounts in cases. The first account of the command line gets the first name.
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 #: How long a login code may take to arrive, in seconds.
 CODE_DEADLINE = 2.0
@@ -22,7 +22,7 @@ CODE_DEADLINE = 2.0
 
 @dataclass
 class Account:
-    """A phone, and the means to sign it in."""
+    """A phone, and what is needed to sign in with it."""
 
     phone: str
     name: str = ""  #: its name in cases
@@ -33,7 +33,7 @@ class Account:
 
     @classmethod
     def parse(cls, text: str) -> Account:
-        """Reads `+79990000001[:token=…][:code=…]`; a second token is a second device."""
+        """Reads `+79990000001[:token=…][:code=…]`. Each token belongs to another device."""
         phone, *parts = text.split(":")
         if not re.fullmatch(r"\+?\d{5,15}", phone):
             raise ValueError(f"no phone: {phone!r}")
@@ -50,7 +50,7 @@ class Account:
 
 
 class Device(Connection):
-    """A user's connection: signed in, or about to be."""
+    """A user's connection that has logged in, or is about to log in."""
 
     account: Account
     token: str
@@ -71,7 +71,7 @@ class People:
         self._met: set[tuple[int, int]] = set()
 
     def account(self, who: str | Account) -> Account:
-        """The account of this name; skips the case if there are not enough accounts."""
+        """The account with this name; skips the case if the run has too few accounts."""
         if isinstance(who, Account):
             return who
         if who not in self.accounts:
@@ -89,9 +89,10 @@ class People:
         return account.devices[device]
 
     def code(self, account: Account) -> str:
-        """A login code that was just requested.
+        """Waits for a login code that was just requested, and returns it.
 
-        The code may still be on its way, so the last used code counts only if no other one arrives in time.
+        The command may still print the previous code, because the new one is on its way. If no other code
+        arrives in time, the new code equals the previous one.
         """
         if account.code is not None:
             return account.code
@@ -115,7 +116,7 @@ class People:
         ).stdout.strip()
 
     def sign_in(self, account: Account, connection: Connection) -> str:
-        """A new LOGIN token, by a code; registers an unknown phone. `connection` has sent SESSION_INIT."""
+        """Gets a LOGIN token by a code; registers an unknown phone. SESSION_INIT must have been sent."""
         if account.code is None and self.code_command is None:
             self.code(account)
         seq = connection.send("AUTH_REQUEST", {"phone": account.phone, "type": "START_AUTH"})
@@ -146,9 +147,9 @@ class People:
         return registered["token"]
 
     def introduce(self, devices: list[Device]) -> None:
-        """Lets all accounts find each other by phone, once per run, because an id alone gives no access.
+        """Lets these users find each other by phone, each pair once a run: an id alone gives no access.
 
-        If the server refuses a search, or too many searches, the users stay strangers.
+        If the server refuses a search, the two users stay strangers.
         """
         for one in devices:
             for other in devices:
@@ -160,7 +161,7 @@ class People:
 
 
 def log_in(device: Device, token: str, fields: dict[str, Any]) -> Device:
-    """LOGIN. An invalid token is a mistake on the command line, so the error names its account."""
+    """Sends LOGIN. An invalid token is a mistake on the command line, so the error names the account."""
     seq = device.send("LOGIN", {"token": token, "interactive": True, **fields})
     answer = device.either(Reply(seq), Error("", seq))
     if answer.command == wire.ERROR:

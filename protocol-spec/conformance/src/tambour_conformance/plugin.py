@@ -24,7 +24,7 @@ SETTINGS = pytest.StashKey[Settings]()
 PEOPLE = pytest.StashKey[People]()
 LOG = pytest.StashKey[CaseLog]()
 
-#: The groups in running order: those that need no account first.
+#: The groups in the order in which they run. Groups that need no account come first.
 GROUPS = {
     "FRM": "framing",
     "HDR": "header",
@@ -64,7 +64,7 @@ GROUPS = {
     "flow": "whole conversations",
 }
 
-#: The number of cases in a row without an answer after which the server is probed again.
+#: After this many cases in a row without an answer, the plugin probes the server again.
 LOST_CASES = 10
 
 
@@ -87,7 +87,7 @@ class CaseResult:
 
     @property
     def base(self) -> str:
-        """The id without a parameter."""
+        """The id without its parameter."""
         return self.id.partition("[")[0]
 
     @property
@@ -97,7 +97,7 @@ class CaseResult:
 
     @property
     def close(self) -> str | None:
-        """Whether connections were closed correctly; None if the case judged no close."""
+        """How connections closed, "clean" or "unclean"; None if the case did not check a close."""
         if self.log.closes == 0:
             return None
         return "unclean" if self.log.unclean else "clean"
@@ -116,7 +116,7 @@ def fails(result: CaseResult, *, strict: bool) -> bool:
 
 
 def is_unexpected(result: CaseResult, *, strict: bool) -> bool:
-    """Whether the result fails the run: an unlisted failure, or a listed case that passes."""
+    """Whether the result fails the run: a failure that is not on the list, or a listed case that passes."""
     if result.known_failing is None:
         return fails(result, strict=strict)
     return result.verdict == Verdict.PASS
@@ -129,20 +129,24 @@ def case_id(item: pytest.Item) -> str:
 
 
 def requirements_of(item: pytest.Item) -> tuple[str, ...]:
-    """The ids that a test function is marked with."""
+    """The ids of the requirements with which a test function is marked."""
     marker = item.get_closest_marker("case")
     return marker.args if marker else ()
 
 
 def group_of(item: pytest.Item) -> str:
-    """The group of a case: that of its first requirement, or the named group; empty if it has neither."""
+    """The group of a case's first requirement, or else the group that the case names; may be empty."""
     marker = item.get_closest_marker("case")
     ids = requirements_of(item)
     return ids[0].partition("-")[0] if ids else marker.kwargs["group"] if marker else ""
 
 
 def faults_of_coverage(items: Iterable[pytest.Item], requirements: dict[str, Requirement]) -> list[str]:
-    """A line for each unknown or missing requirement of a case, shared id, and requirement without a case."""
+    """The faults of cases and requirements, a line for each.
+
+    They are: a case with an unknown requirement or with none, an id that two cases share, and a requirement
+    without a case.
+    """
     found = []
     covered: set[str] = set()
     places: dict[str, str] = {}
@@ -159,12 +163,12 @@ def faults_of_coverage(items: Iterable[pytest.Item], requirements: dict[str, Req
 
 
 def finds_nobody(result: CaseResult) -> bool:
-    """Whether the case failed and got no packet of this protocol, or far more bytes than requested."""
+    """Whether the case failed because the server sent no packet of this protocol, or far too many bytes."""
     return fails(result, strict=True) and (result.log.flooded or not result.log.heard)
 
 
 class ConformancePlugin:
-    """Selects, judges, collects."""
+    """Selects cases, judges them, and collects their results."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -172,9 +176,9 @@ class ConformancePlugin:
         self.faults: list[str] = []
         self.items: list[pytest.Item] = []
         self.began = time.time()
-        #: Why the run was stopped: the server was lost.
+        #: How the server was lost, if the run was stopped for this reason.
         self.lost: str | None = None
-        #: The most recent cases that got no answer.
+        #: The most recent cases in a row that got no answer.
         self.row: list[CaseResult] = []
 
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -275,8 +279,8 @@ class ConformancePlugin:
             result.message = f"{type(error).__name__}: {error}\n{report.longreprtext}"
 
     def _tell(self, item: pytest.Item, result: CaseResult, report: pytest.TestReport) -> None:
-        """Puts the verdict into pytest's own report, from which junit.xml and the exit status come."""
-        # pytest copies the item's properties into the teardown report, from which junit.xml takes them.
+        """Puts the verdict into pytest's report. pytest makes junit.xml and the exit status from it."""
+        # pytest copies the properties of the item into the teardown report, and from there into junit.xml.
         item.user_properties = [("verdict", str(result.verdict))]
         item.user_properties += [("requirement", each) for each in result.requirements]
         if result.close is not None:
@@ -307,13 +311,13 @@ class ConformancePlugin:
         return told
 
     def _count(self, result: CaseResult, session: pytest.Session) -> None:
-        """Stops the run when several cases in a row got no answer and a probe gets none either."""
+        """Stops the run if several cases in a row got no answer, and a probe gets no answer either."""
         if result.verdict == Verdict.SKIP:
             return
         self.row = [*self.row, result] if finds_nobody(result) else []
         if len(self.row) < LOST_CASES:
             return
-        # On a busy machine some cases reach the time limit before the size limit.
+        # `any` suffices: on a busy machine, other cases of a flood reach the time limit first.
         if any(each.log.flooded for each in self.row):
             self.lost = "the server sends more than it is asked for"
         else:
@@ -345,13 +349,13 @@ def _position(item: pytest.Item, order: list[str]) -> int:
 
 
 def _selects(selector: str, item: pytest.Item) -> bool:
-    """Whether a word of the command line means this case: a group, a requirement, or a case id."""
+    """Whether a word of the command line selects this case by its group, a requirement, or its id."""
     name = case_id(item)
     return selector in (name, name.partition("[")[0], group_of(item), *requirements_of(item))
 
 
 def _key(result: CaseResult) -> tuple[str, tuple[str, ...]]:
-    """What results must have in common to share a line."""
+    """The key of a result. Results with the same key can share a line."""
     return result.base, result.requirements
 
 
@@ -367,7 +371,7 @@ MARKS = {
 
 
 class TreeReporter(TerminalReporter):
-    """Prints groups, cases and verdicts. Parameters of the same case that pass share a line."""
+    """Prints groups, cases and verdicts. Passed cases that differ only in a parameter share a line."""
 
     def __init__(self, config: pytest.Config, plugin: ConformancePlugin) -> None:
         super().__init__(config)

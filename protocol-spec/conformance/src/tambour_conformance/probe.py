@@ -11,13 +11,13 @@ TLS_ALERT = 0x15
 
 
 class Unreachable(Exception):
-    """There is no server to judge; the text says what was found instead, in one line."""
+    """There is no server to judge. The text says in one line what was found instead."""
 
 
 def probe(target: Target) -> None:
-    """Connects and sends SESSION_INIT. Any server that answers with a packet, right or wrong, will be judged.
+    """Connects, sends SESSION_INIT, and waits for the header of a packet; the cases judge the packets.
 
-    Raises Unreachable if nothing answers.
+    Raises Unreachable if no header of this protocol comes.
     """
     where = f"{target.host}:{target.port}"
     try:

@@ -1,4 +1,4 @@
-"""Rules for every packet of a server. All cases check them; only cases that name a rule fail by it."""
+"""Rules for every packet of a server. All cases check the rules; a rule fails only cases that name it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tambour_conformance.wire import BadPacket, Frame
 
 
 def broken_rules(frame: Frame, protocol: Bundle, *, lz4_large: bool) -> list[tuple[str, str]]:
-    """The requirements that the form of a packet violates, and how."""
+    """The requirements that a packet violates by its form, each with a description of the violation."""
     found: list[tuple[str, str]] = []
     if frame.version != protocol.version_written:
         found.append(("HDR-01", f"version {frame.version} written"))
@@ -37,7 +37,7 @@ def broken_rules(frame: Frame, protocol: Bundle, *, lz4_large: bool) -> list[tup
         found.append(("MSP-20", f"a payload that is no map: {value!r:.40}"))
     elif frame.command == wire.ERROR:
         found += _error(value, protocol)
-    # Only a packet that differs from an encoder's output needs a closer look.
+    # A packet that equals an encoder's output is in its shortest form. Only others need a closer look.
     if wire.encode(value) != raw and (place := longer_than_needed(raw, fields_of(frame, protocol), protocol)):
         found.append(("MSP-18", f"a longer form than it needs of {place}"))
     return found

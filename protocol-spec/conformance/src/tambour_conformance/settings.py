@@ -14,7 +14,7 @@ class Settings:
     target: Target
     accounts: list[Account] = field(default_factory=list)
     code_command: str | None = None
-    #: Case ids, requirement ids and groups; all cases when empty.
+    #: Case ids, requirement ids and groups. If empty, all cases are selected.
     selection: list[str] = field(default_factory=list)
     strict: bool = False
     list_only: bool = False
@@ -22,24 +22,24 @@ class Settings:
     known_failing: dict[str, str] = field(default_factory=dict)  #: reasons by case id
     #: Limits of the server that differ from those of the specification.
     limits: dict[str, int] = field(default_factory=dict)
-    #: Stops the server cleanly and starts it again with the same address and data.
+    #: A command that stops the server cleanly and starts it again with the same address and data.
     restart_command: str | None = None
     before_restore: int | None = None
-    #: Applies the feature rules that it reads from standard input.
+    #: A command that reads feature rules from standard input and makes the server apply them.
     features_command: str | None = None
-    #: The server makes link previews with the suite's program.
+    #: Whether the server makes link previews with the suite's program.
     link_previews: bool = False
-    #: Another server of the same kind, which takes only invited people.
+    #: Another server of the same kind, on which only invited people can register.
     invite_only: Target | None = None
-    #: Invites a phone to the `invite_only` server, or prints the code of an invitation for one person.
+    #: A command that invites a phone to the `invite_only` server, or prints an invitation code.
     invite_command: str | None = None
     out: Path | None = None
-    #: Every byte of every case in the report, not only of short or failed ones.
+    #: Whether the report shows every byte of every case, not only of short or failed cases.
     all_bytes: bool = False
 
 
 def read_known_failing(path: Path) -> dict[str, str]:
-    """One case id per line, then `#` and why it is known to fail."""
+    """Reads a list with one case id per line, followed by `#` and the reason why it is known to fail."""
     known = {}
     for line in path.read_text("utf-8").splitlines():
         name, _, reason = line.partition("#")
@@ -49,7 +49,7 @@ def read_known_failing(path: Path) -> dict[str, str]:
 
 
 def read_limits(path: Path) -> dict[str, int]:
-    """The file for `tambourd serve --limits`: one `name: value` per line."""
+    """Reads a file for `tambourd serve --limits`, which has one `name: value` per line."""
     limits = {}
     for line in path.read_text("utf-8").splitlines():
         name, _, value = line.partition("#")[0].partition(":")

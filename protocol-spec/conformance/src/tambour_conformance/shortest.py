@@ -1,4 +1,4 @@
-"""Checks that MessagePack is written in its shortest form, except values repeated as received."""
+"""Checks that MessagePack is in its shortest form, except values that a server repeats as received."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from tambour_conformance import wire
 from tambour_conformance.bundle import Bundle
 
-#: How many bytes follow the first byte of an integer or another value of fixed size: floats and fixext.
+#: How many bytes follow the first byte of a value of fixed size: an integer, or a float or fixext.
 INTEGERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
 FIXED = {0xCA: 4, 0xCB: 8, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17}
-#: The size in bytes of the length or count after the first byte, and the least value that needs this size.
+#: By first byte: the size, in bytes, of the length or count after it, and the least one that needs this size.
 BINARIES = {0xC4: (1, 0), 0xC5: (2, 1 << 8), 0xC6: (4, 1 << 16)}
 STRINGS = {0xD9: (1, 32), 0xDA: (2, 1 << 8), 0xDB: (4, 1 << 16)}
 EXTENSIONS = {0xC7: (1, 0), 0xC8: (2, 0), 0xC9: (4, 0)}
@@ -20,14 +20,14 @@ LISTS = {0xDC: (2, 16), 0xDD: (4, 1 << 16)}
 MAPS = {0xDE: (2, 16), 0xDF: (4, 1 << 16)}
 SIZED = BINARIES | STRINGS | EXTENSIONS | LISTS | MAPS
 
-#: A type as written in the specification ("" if there is none), or the types of a map's values by key.
+#: A type as in the specification ("" if it names none), or the types of a map's values by their keys.
 Kind = str | Mapping[str, str]
 
 
 def longer_than_needed(data: bytes, fields: Sequence[Mapping[str, Any]], protocol: Bundle) -> str | None:
-    """A JSON pointer to the first value in a map that could be written shorter; None if there is none.
+    """A JSON pointer to the first value in the map `data` that has a shorter form; None if there is none.
 
-    A value of type `any` may have any form, and a float 32 or 64 bits. `data` must be one valid value.
+    Values of type `any` may have any form, and floats may have 32 or 64 bits. `data` must be valid.
     """
     return next(_Reader(data, protocol).value("", _by_key(fields)), None)
 
@@ -43,7 +43,7 @@ class _Reader:
         self.protocol = protocol
 
     def value(self, place: str, kind: Kind) -> Iterator[str]:
-        """Skips a value; yields the place of each value in it that is longer than necessary."""
+        """Skips a value; yields the place of each value in it that has a shorter form."""
         container, count, is_shortest = self.head()
         if not is_shortest and kind != "any":
             yield place or "/"
@@ -59,7 +59,7 @@ class _Reader:
                 yield from self.value(f"{place}/{key}", self.inner(kind, key))
 
     def inner(self, kind: Kind, key: Any) -> Kind:
-        """The type of an item of a list (`key` is None), or of the value of a key."""
+        """The type of the items of a list (`key` is None), or of a map's value for `key`."""
         if kind == "any":
             return "any"
         if isinstance(kind, str) and (
@@ -74,7 +74,8 @@ class _Reader:
     def head(self) -> tuple[str, int, bool]:
         """Skips a value, or only the header of a container.
 
-        Returns the kind of container, if any, its number of items or pairs, and whether no form is shorter.
+        Returns three things: the kind of container ("" for another value), its number of items or pairs, and
+        whether the form is the shortest.
         """
         code = self.data[self.position]
         self.position += 1

@@ -1,4 +1,4 @@
-"""Requests that many cases send, and how they read the answers."""
+"""Helpers for many cases: they send common requests and read the answers."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tambour_conformance.wire import Frame
 
 #: The longest server timeout that a case waits for, in seconds.
 PATIENCE = 16.0
-#: The advice to print when a limit is too high for a case.
+#: The advice in the reason of a skipped case whose limit is too high.
 LESS = "start the server with less, and give --limits"
 #: The chat id of everybody's saved messages.
 SAVED = 0
 #: An id that belongs to no user and no message.
 NOBODY = (1 << 61) + 1
 DAY_MS = 86_400_000
-#: How many requests are sent before the first reply is read: far below the server's limit for requests in
-#: flight. Their pushes stay far below the server's limit for a slow reader.
+#: How many requests a helper sends before it reads the first reply. This is far below the server's limit of
+#: requests in flight, and the pushes of so many requests are far below its limit for a slow reader.
 BURST = 60
 
 
 def time_out(limits: Limits, name: str) -> float:
-    """A timeout of the server in seconds; skips the case if it is too long to wait for."""
+    """The timeout with this name, in seconds; skips the case if it is too long to wait for."""
     seconds = limits[name] / 1000
     if seconds > PATIENCE:
         skip(f"{name} is {seconds:g} s, too long to wait for: {LESS}")
@@ -36,7 +36,7 @@ def time_out(limits: Limits, name: str) -> float:
 
 
 def dialog(one: Device, other: Device) -> int:
-    """The chat id of the dialog of two users; 0, their saved messages, when they are the same."""
+    """The chat id of the dialog of two users; for one user with themselves 0, their saved messages."""
     return one.user_id ^ other.user_id
 
 
@@ -72,7 +72,7 @@ def burst(
 
 
 def history(device: Device, chat: int, **fields: Any) -> list[dict[str, Any]]:
-    """The messages of CHAT_HISTORY; an empty page may omit the field."""
+    """The messages from CHAT_HISTORY; an empty list if the reply omits the field."""
     return device.call("CHAT_HISTORY", {"chatId": chat, **fields}).get("messages", [])
 
 
@@ -92,26 +92,25 @@ def ids(messages: Iterable[dict[str, Any]]) -> list[int]:
 
 
 def chat_of(device: Device, chat: int) -> dict[str, Any]:
-    """The chat from CHAT_INFO."""
+    """The chat with this id, from CHAT_INFO."""
     return only(device.call("CHAT_INFO", {"chatIds": [chat]})["chats"], f"chat {chat} of {device.name}")
 
 
 def login_again(device: Device, **fields: Any) -> Frame:
-    """LOGIN on a connection that has logged in, with the same token."""
+    """Sends LOGIN with the same token again, on a connection that has logged in."""
     return device.call("LOGIN", {"token": device.token, "interactive": True, **fields})
 
 
 def marks(reply: Frame) -> dict[str, Any]:
-    """The marks with which a client's next LOGIN requests the changes since this reply."""
+    """The marks for the next LOGIN, to get the changes after this reply."""
     keys = ("chatsSync", "contactsSync", "draftsSync", "presenceSync")
     return dict.fromkeys(keys, reply["time"])
 
 
 def settled(device: Device) -> Frame:
-    """A LOGIN with settled marks: everything that happened before is at or below its `time`.
+    """Repeats LOGIN until a delta is empty, and returns it; its `time` is at or above all earlier changes.
 
-    Changes committed within the last millisecond may come again with the next delta, so LOGIN is
-    repeated until nothing comes.
+    One LOGIN is not enough, because the next delta may repeat changes of the last millisecond.
     """
     deadline = time.monotonic() + device.target.timeout
     reply = device.login
@@ -135,7 +134,7 @@ def rise(numbers: Sequence[int], what: str) -> None:
 
 
 def chain(pushes: Sequence[Frame]) -> None:
-    """Checks that each NOTIF_MESSAGE names the message of the push before it."""
+    """Checks that each NOTIF_MESSAGE names the previous push's message as its previous message."""
     for before, after in zip(pushes, pushes[1:], strict=False):
         check(
             previous(after) == before["message"]["id"],
@@ -145,12 +144,12 @@ def chain(pushes: Sequence[Frame]) -> None:
 
 
 def previous(push: Frame) -> Any:
-    """The previous id in a NOTIF_MESSAGE: it is in the message if the push has `unread`."""
+    """The `prevMessageId` of a NOTIF_MESSAGE. If the push has `unread`, this field is in `message`."""
     return (push["message"] if "unread" in push.value else push.value).get("prevMessageId")
 
 
 def known(value: Any, kind: str) -> Any:
-    """A value of a type of the specification, or a list of them, without fields unknown to the type."""
+    """The value, or the list of values, without the fields that the specification's type does not have."""
     protocol = bundle.load()
     if isinstance(value, list):
         return [known(each, kind) for each in value]
@@ -164,8 +163,8 @@ def known(value: Any, kind: str) -> Any:
 def same(actual: Any, expected: Any, what: str, kind: str = "Message") -> None:
     """Checks that two views of an object are equal.
 
-    Fields of a later release may be in only one view. So may `prevMessageId`, which is inside a message
-    only in pushes to classic clients.
+    Ignores fields of a later release, which may be in only one view. Also ignores `prevMessageId`, which a
+    message has only in pushes to classic clients.
     """
     equal(_without_previous(known(actual, kind)), _without_previous(known(expected, kind)), what)
 

@@ -1,4 +1,4 @@
-"""Requests that must be accepted or refused according to the specification's examples and field types."""
+"""Requests made from the specification's examples and field types, which a server must accept or refuse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from tambour_conformance.bundle import Bundle, Opcode
 from tambour_conformance.forms import Raw, pack
 
-#: An integer that needs 64 unsigned bits.
+#: 2^63, the least integer that a signed 64-bit integer cannot hold.
 TOO_LARGE = Raw(b"\xcf\x80\x00\x00\x00\x00\x00\x00\x00")
 
 INTEGERS = ("int", "ms")
@@ -31,7 +31,7 @@ WRONG: dict[str, list[Any]] = {
 
 @dataclass(frozen=True)
 class Mutation:
-    """An example request with one invalid field."""
+    """An example request with one changed field."""
 
     path: str  #: a JSON pointer
     what: str
@@ -39,7 +39,7 @@ class Mutation:
 
 
 def value_of(example: Any) -> Any:
-    """The value of an example; its byte strings are written {"$bytes": "…"}."""
+    """The value of an example, which has byte strings in the form {"$bytes": "…"}."""
     match example:
         case {"$bytes": str(digits)}:
             return bytes.fromhex(digits)
@@ -60,31 +60,31 @@ def request_values(protocol: Bundle, opcode: Opcode) -> list[dict[str, Any]]:
 
 
 def without_required(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
-    """Each required field, at any depth, left out."""
+    """The example requests without one required field, for each required field at any depth."""
     return _mutations(
         protocol, opcode, lambda field, _: [("missing", _ABSENT)] if field.get("required") else []
     )
 
 
 def nil_for_required(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
-    """Each required field, at any depth, nil."""
+    """The example requests with nil in one required field, for each required field at any depth."""
     return _mutations(protocol, opcode, lambda field, _: [("nil", None)] if field.get("required") else [])
 
 
 def nil_for_optional(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
-    """Each optional field, nil."""
+    """The example requests with nil in one optional field, for each optional field at any depth."""
     return _mutations(protocol, opcode, lambda field, _: [] if field.get("required") else [("nil", None)])
 
 
 def without_optional(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
-    """Each optional field left out; in the order of `nil_for_optional`."""
+    """The example requests without one optional field, in the order of `nil_for_optional`."""
     return _mutations(
         protocol, opcode, lambda field, _: [] if field.get("required") else [("missing", _ABSENT)]
     )
 
 
 def wrong_types(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
-    """Each field, at any depth, with values of other types; for a closed enumeration, an unknown name."""
+    """The example requests with a value of another type, or an unknown enumeration name, in one field."""
 
     def wrong(field: dict[str, Any], _: Any) -> list[tuple[str, Any]]:
         return [(f"{each!r}", each) for each in _wrong_values(protocol, field["type"])]
@@ -93,7 +93,7 @@ def wrong_types(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
 
 
 def too_large_integers(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
-    """Each integer and id, at any depth, above the range of signed 64 bits."""
+    """The example requests with one integer or id, at any depth, above the range of signed 64 bits."""
 
     def large(field: dict[str, Any], _: Any) -> list[tuple[str, Any]]:
         if field["type"] in INTEGERS + IDS:
@@ -108,10 +108,10 @@ def too_large_integers(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
 def limited(
     protocol: Bundle, opcode: Opcode, limits: Mapping[str, int], kinds: Sequence[str], excess: int = 0
 ) -> list[Mutation]:
-    """Each field, at any depth, that has a limit of these kinds, as long as the limit plus `excess`.
+    """The example requests in which one field, at any depth, has the size of its limit plus `excess`.
 
-    The kinds are `limit` (UTF-16 units), `limitBytes` and `limitItems`. If units are limited, bytes are
-    not tried: that many units never take too many bytes.
+    The kinds of limits are `limit` (UTF-16 units), `limitBytes` and `limitItems`. A field with a limit of
+    units is not tested for bytes, because a text of so many ASCII characters never has too many bytes.
     """
 
     def long(field: dict[str, Any], present: Any) -> list[tuple[str, Any]]:
@@ -120,7 +120,7 @@ def limited(
         for kind in kinds:
             if kind not in field or (kind == "limitBytes" and "limit" in field):
                 continue
-            # A nested field has a limit for each level, the outermost first.
+            # A map of maps has a list of limits, one for each level, the outermost first.
             limit = field[kind] if isinstance(field[kind], str) else field[kind][0]
             count = limits[limit] + excess
             what = f"{count} {UNITS[kind]}"
@@ -152,10 +152,10 @@ UNITS = {"limit": "units", "limitBytes": "bytes", "limitItems": "items"}
 
 
 def harmless(value: Any, users: Sequence[int], nowhere: int, cid: int, phone: str) -> Any:
-    """An example request that is safe to send to any server: it notifies nobody outside the run.
+    """The example request, changed so that it notifies nobody outside the run.
 
-    Chats and partners become `nowhere`, an unused id, invited or shown users become `users`, a phone
-    `phone`, and a message's client id `cid`.
+    It replaces chats and dialog partners by the unused id `nowhere`, invited and shown users by `users`,
+    phones by `phone`, and client ids of messages by `cid`.
     """
 
     def change(key: str, each: Any) -> Any:
@@ -198,13 +198,13 @@ def _wrong_values(protocol: Bundle, kind: str) -> list[Any]:
 
 
 def _item(kind: str) -> str | None:
-    """T of `list<T>`."""
+    """The T of a type `list<T>`; None for other types."""
     found = re.fullmatch(r"list<(.*)>", kind)
     return found[1] if found else None
 
 
 def _mutations(protocol: Bundle, opcode: Opcode, variants: Any) -> list[Mutation]:
-    """The example requests of the opcode, each with one field changed in one way; each change comes once."""
+    """The example requests of the opcode, each with one change of one field; equal changes come once."""
     found: dict[tuple[str, str], Mutation] = {}
     for example in request_values(protocol, opcode):
         for path, field in _fields(protocol, opcode.fields.get("request") or [], example, ()):
@@ -232,7 +232,7 @@ def _at(value: Any, path: tuple[str | int, ...]) -> Any:
 def _fields(
     protocol: Bundle, fields: list[dict[str, Any]], value: dict[str, Any], path: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
-    """The fields of an object, and of the nested objects present in the value."""
+    """The fields of a type, and those of the nested objects that the value has."""
     for field in fields:
         here = (*path, field["key"])
         yield here, field

@@ -50,8 +50,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def case(*requirements: str, info: bool = False, group: str = "") -> Callable[[Function], Function]:
     """Marks a test function as the case of these requirements.
 
-    A case is judged by its strictest requirement, so a SHOULD has its own case. `info` makes it a
-    measurement: its verdict is always INFO. A case without a requirement names its `group`.
+    A case has the level of its strictest requirement, so a SHOULD needs a case of its own. With `info` the
+    case is a measurement, and its verdict is always INFO. A case without requirements names its `group`.
     """
 
     def mark(function: Function) -> Function:

@@ -1,4 +1,4 @@
-"""Packets as bytes. Independent code, so it reveals mistakes that a server's encoder and decoder share.
+"""Packets as bytes, in code of its own. So it finds mistakes that a server's encoder and decoder share.
 
 A packet is ten bytes, big-endian, and a payload: version u8, cmd u8, seq u16, opcode u16, flags u8,
 length u24.
@@ -19,7 +19,7 @@ from tambour_conformance.verdict import Failed
 HEADER_SIZE = 10
 #: The longest payload that the header can announce.
 MAX_LENGTH = 0xFFFFFF
-#: The most bytes that a reader of replies has to inflate a payload to.
+#: The largest inflated payload that a reader of replies must accept, in bytes.
 MAX_RAW = 16 << 20
 
 REQUEST, OK, NOT_FOUND, ERROR = 0, 1, 2, 3
@@ -33,7 +33,7 @@ class BadPacket(ValueError):
 
 
 class Payload(dict[Any, Any]):
-    """A map as received. If a case reads a key that the server did not write, that is the server's fault."""
+    """A received map. A case that reads a missing key fails, because the server did not write the key."""
 
     def __missing__(self, key: Any) -> NoReturn:
         raise Failed(f"a key {key!r}", f"only {sorted(map(str, self))}")
@@ -41,7 +41,7 @@ class Payload(dict[Any, Any]):
 
 @dataclass(frozen=True)
 class Frame:
-    """A packet as it travels."""
+    """A packet as sent or received."""
 
     version: int
     command: int
@@ -58,12 +58,12 @@ class Frame:
 
     @cached_property
     def payload(self) -> bytes:
-        """The payload, inflated. Raises BadPacket."""
+        """The payload after inflation. Raises BadPacket."""
         return inflate(self.wire, self.flags)
 
     @cached_property
     def value(self) -> Any:
-        """The payload, decoded. Raises BadPacket unless it is one MessagePack value with unique keys."""
+        """The decoded payload. Raises BadPacket unless it is one MessagePack value with unique keys."""
         return decode(self.payload)
 
     @property
@@ -106,8 +106,8 @@ def packet(
 ) -> bytes:
     """A whole packet.
 
-    `payload` replaces an encoded `value`. `compress` makes it an LZ4 block with its true factor in
-    `flags`; the argument `flags` overrides that byte, whatever the payload is.
+    The payload is `payload` if given, otherwise `value` encoded. `compress` makes it an LZ4 block and writes
+    its factor into the byte `flags` of the header. The argument `flags` overrides this byte.
     """
     raw = encode({} if value is None else value) if payload is None else payload
     factor = 0
@@ -123,7 +123,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(payload: bytes) -> Any:
-    """One value, and nothing after it. Raises BadPacket."""
+    """Decodes one value with nothing after it. Raises BadPacket."""
     try:
         return msgpack.unpackb(
             payload,
@@ -149,9 +149,9 @@ def deflate(raw: bytes) -> bytes:
 
 
 def inflate(wire: bytes, flags: int) -> bytes:
-    """The inflated form of `wire`, with `flags` from the header. Raises BadPacket.
+    """The payload `wire` after inflation. Raises BadPacket.
 
-    `flags` is the factor of the header: the payload inflates to at most `len(wire) * flags` bytes.
+    `flags` is the factor in the header: the payload inflates to at most `len(wire) * flags` bytes.
     """
     if flags == 0:
         return wire

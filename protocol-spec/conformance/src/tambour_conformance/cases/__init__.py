@@ -1,1 +1,1 @@
-"""The cases, one module a group of requirements."""
+"""The cases, one module for each group of requirements."""

@@ -32,7 +32,7 @@ def registers(connection: Connection, accounts: People, account: Account) -> boo
 def test_a_code_for_another_phone(
     login: LogIn, newcomer: Newcomer, accounts: People, client: Connection
 ) -> None:
-    """A free phone and a taken one both get a code, which cannot sign in."""
+    """A phone without an account and a phone with one both get a code; neither code can sign in."""
     nina, phone = login(newcomer("nina")), newcomer()
     taken = newcomer("taken")
     login(taken)
@@ -45,7 +45,7 @@ def test_a_code_for_another_phone(
 
 @case("ACC-02")
 def test_another_phone(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
-    """The account moves to another phone with its sessions, and contacts are told; the old phone is free."""
+    """An account moves to another phone: its sessions stay, contacts are notified, and the old phone is free."""
     old, new = newcomer("nina"), newcomer("new")
     phone, laptop, friend = login(old), login(old, "laptop"), login(newcomer("friend"))
     friend.call("CONTACT_UPDATE", {"contactId": phone.user_id, "action": "ADD"})
@@ -179,9 +179,9 @@ def test_days_of_inactivity(login: LogIn, newcomer: Newcomer, value: object) -> 
 
 @case("ACC-06")
 def test_second_thoughts(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """A cancelled deletion does not happen; until it is cancelled, its time is returned."""
-    # One account registers before nina and one after her, and both request deletion later. Whatever order the
-    # server deletes due accounts in, nina would be deleted before the last of them.
+    """Until a deletion is cancelled, the server returns its time; a cancelled deletion does not happen."""
+    # One account registers before nina and one after her, and both request their deletion after nina does. In any order
+    # of deletion, the server would delete nina before the last of these two accounts.
     account, fences = newcomer("nina"), [newcomer("olga"), newcomer("otto")]
     first_fence, nina, last_fence = login(fences[0]), login(account), login(fences[1])
 
@@ -205,10 +205,10 @@ def test_second_thoughts(login: LogIn, newcomer: Newcomer, limits: Limits) -> No
 def test_groups_go_on(
     login: LogIn, newcomer: Newcomer, bob: Device, carol: Device, group: Group, limits: Limits
 ) -> None:
-    """Members are notified; an administrator or else the first member replaces an erased owner."""
+    """Members are notified; an administrator, or without one the earliest member, replaces an erased owner."""
     nina = login(newcomer("nina"))
     led, equals, guest = group(nina, bob), group(nina, carol), group(bob, nina, carol)
-    # Of members who join in the same millisecond, none has been there longest.
+    # If two members joined in the same millisecond, neither would be the earliest member.
     nina.stall(2)
     change(nina, led, "add", carol.user_id)
     change(nina, led, "add", carol.user_id, type="ADMIN", permissions=MEMBERS)

@@ -136,7 +136,7 @@ def test_start(login: LogIn, newcomer: Newcomer, connect: Connect, cid: Cid, hel
 
 @case("APP-02")
 def test_nothing_in_the_payload(login: LogIn) -> None:
-    """A request that some apps send without content works the same with a nil payload."""
+    """Requests that some apps send without content also work with a nil payload."""
     alice: Device = login("alice")
     for opcode in ("PING", "VIDEO_CHAT_HISTORY", "SESSIONS_INFO"):
         for _ in range(20):

@@ -20,7 +20,7 @@ MOST_CODES, MOST_CONNECTIONS = 1000, 100
 
 
 def ask(connection: Connection, phone: str) -> Frame:
-    """AUTH_REQUEST; skips the case if the server sends this address no more codes."""
+    """Sends AUTH_REQUEST; skips the case if the server sends no more codes to this address."""
     seq = connection.send("AUTH_REQUEST", {"phone": phone, "type": "START_AUTH"})
     answer = connection.either(Reply(seq), Error("auth.blocked", seq))
     if answer.command == wire.ERROR:
@@ -88,7 +88,7 @@ def test_how_phones_are_written(
 def test_wrong_codes(
     client: Connection, accounts: People, newcomer: Newcomer, limits: Limits, tries: str
 ) -> None:
-    """loginCodeTries wrong codes use up a request, and one less does not."""
+    """After loginCodeTries wrong codes, the right code is refused; after one wrong code less, it is accepted."""
     somebody = newcomer()
     token, code = ask(client, somebody.phone)["token"], accounts.code(somebody)
     for _ in range(limits["loginCodeTries"] - (tries == "all but one")):
@@ -187,7 +187,7 @@ def test_many_codes(client: Connection, connect: Connect, phone: Phone, limits: 
 def test_codes_from_elsewhere(
     client: Connection, connect: Connect, address: str, phone: Phone, limits: Limits
 ) -> None:
-    """Another address can still request codes for a phone that one address has used up."""
+    """When one address has used up the codes of a phone, another address can still request codes for it."""
     most = limits["maxCodesPerPhonePerHour"]
     if most >= limits["maxCodesPerPhoneFromAllPerHour"]:
         skip(f"maxCodesPerPhoneFromAllPerHour is not above maxCodesPerPhonePerHour, {most}: {LESS}")
@@ -210,7 +210,7 @@ def test_many_codes_for_one_phone(
     limits: Limits,
     known: bool,
 ) -> None:
-    """maxCodesPerPhoneFromAllPerHour requests are served; the next only from an address of earlier logins."""
+    """maxCodesPerPhoneFromAllPerHour requests are served; a further one only from an address of earlier logins."""
     most, each = limits["maxCodesPerPhoneFromAllPerHour"], limits["maxCodesPerPhonePerHour"]
     if not each < most <= 2 * each - 2 or most > MOST_CODES:
         skip(f"needs more than two addresses for maxCodesPerPhoneFromAllPerHour, {most}: {LESS}")
@@ -235,7 +235,7 @@ def test_many_codes_for_one_phone(
 def test_many_codes_for_one_address(
     client: Connection, connect: Connect, address: str, phone: Phone, limits: Limits, settings: Settings
 ) -> None:
-    """maxCodesPerAddressPerHour requests are served, for any phone; the next only from another address."""
+    """maxCodesPerAddressPerHour requests are served, for any phone; a further one only from another address."""
     most, each = limits["maxCodesPerAddressPerHour"], limits["maxCodesPerPhonePerHour"]
     # A server that runs for other users would refuse everybody behind the same proxy for an hour.
     if most > MOST_CODES or "maxCodesPerAddressPerHour" not in settings.limits:
@@ -441,7 +441,7 @@ def test_logout(login: LogIn, newcomer: Newcomer, connect: Connect) -> None:
 def test_requests_after_logout(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, connect: Connect
 ) -> None:
-    """Requests in one write with a LOGOUT are refused or not answered, and have no effect."""
+    """Requests that follow a LOGOUT in the same write are refused or not answered, and have no effect."""
     nina = newcomer("nina")
     device, bob = login(nina), login("bob")
     chat = group(bob, device)
@@ -489,7 +489,7 @@ def test_close_no_other_session(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("AUT-37")
 def test_close_one_session(login: LogIn, newcomer: Newcomer, connect: Connect) -> None:
-    """SESSIONS_CLOSE with an id ends that session; unknown ids and those of others change nothing."""
+    """SESSIONS_CLOSE with an id ends that session; unknown ids and ids of other users' sessions change nothing."""
     nina = newcomer("nina")
     phone, laptop, tablet, bob = login(nina), login(nina, "laptop"), login(nina, "tablet"), login("bob")
     own, lost = (device.call("SESSIONS_INFO")["sessions"][0]["id"] for device in (phone, laptop))
@@ -512,7 +512,7 @@ def test_close_one_session(login: LogIn, newcomer: Newcomer, connect: Connect) -
 def test_logins_under_way(
     client: Connection, accounts: People, login: LogIn, newcomer: Newcomer, others: bool
 ) -> None:
-    """SESSIONS_CLOSE voids an approved link, and also a sent code if it closes a session."""
+    """SESSIONS_CLOSE voids an approved link and, if it closes a session, also a sent code."""
     nina = newcomer("nina")
     phone = login(nina)
     approver = login(nina, "laptop") if others else phone
@@ -547,7 +547,7 @@ def test_too_many_sessions(client: Connection, login: LogIn, newcomer: Newcomer,
     sessions = nina.call("SESSIONS_INFO")["sessions"]
     equal(len(sessions), most, "sessions")
     check(any(each["current"] for each in sessions), "the session that is connected", sessions)
-    # The connection holds the session of the first token, so the login ended the session of the second.
+    # The connection uses the session of the first token, so the last login ended the session of the second token.
     dead_token(client, found[1])
     client.call("LOGIN", {"token": found[-1]})
 
@@ -565,7 +565,7 @@ def test_login_as_somebody_else(login: LogIn, cid: Cid, whose: str) -> None:
 
 @case("AUT-18")
 def test_too_many_connections(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """A token may have a number of connections; one more closes its oldest, and none of another device."""
+    """A token may have maxConnectionsPerToken connections; one more closes the oldest, and none of another device."""
     most = limits["maxConnectionsPerToken"]
     if most > MOST_CONNECTIONS:
         skip(f"maxConnectionsPerToken is {most}, too many to open: {LESS}")

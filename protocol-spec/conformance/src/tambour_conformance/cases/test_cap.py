@@ -41,7 +41,7 @@ def request_with(opcode: str, key: str, device: Device, chat: int, settings: Set
         case "LOGIN", "resync":
             skip("needs --before-restore")
         case "LOGIN", "more":
-            # Both chats of the case have changed since its beginning.
+            # Both chats of the case have changed since the case began.
             return {"token": device.token, "chatsSync": device.login["time"], "chatsCount": 1}
         case _:
             raise KeyError(opcode, key)
@@ -60,7 +60,7 @@ Rules = Callable[[dict[str, Any]], None]
 def test_fields_of_a_capability(
     login: LogIn, group: Group, cid: Cid, settings: Settings, opcode: str, key: str, capability: str
 ) -> None:
-    """A field is present for a client that named its capability, and not for others."""
+    """A field is sent to clients that named its capability, and not to other clients."""
     every = list(bundle.load().capabilities)
     devices: list[tuple[Device, bool]] = [
         (login("alice", capabilities=[capability]), True),
@@ -119,7 +119,7 @@ def gated(protocol: Bundle) -> list[tuple[str, str]]:
 @case("CAP-03")
 @pytest.mark.parametrize(("feature", "opcode"), gated(bundle.load()), ids=str)
 def test_feature_is_off(login: LogIn, rules: Rules, protocol: Bundle, feature: str, opcode: str) -> None:
-    """An opcode of a disabled feature is refused to clients that named the feature; if killed, to all."""
+    """An opcode of a disabled feature is refused to clients that named the feature; of a killed one, to all."""
     named, other, classic = login("alice", features=[feature]), login("bob", features=[]), login("carol")
     for state, served in (
         (OFF, (False, True, True)),
@@ -170,7 +170,7 @@ def told(device: Device) -> Frame:
 
 @case("CAP-06")
 def test_answers_of_login(login: LogIn, protocol: Bundle) -> None:
-    """LOGIN returns one decision for each known feature that was named, in order, and none for others."""
+    """LOGIN returns one decision for each known feature that the client named, sorted, and no others."""
     known = sorted(each["name"] for each in protocol.data["features"])
     for named in (known, [*reversed(known), "no-such-thing", *known], ["no-such-thing"]):
         config = login("alice", features=named).login["config"]
@@ -181,7 +181,7 @@ def test_answers_of_login(login: LogIn, protocol: Bundle) -> None:
 
 @case("CAP-05")
 def test_rising_share(login: LogIn, newcomer: Newcomer, rules: Rules) -> None:
-    """From no user to all users in steps: a user who gets the feature keeps it, on every connection."""
+    """While the percentage rises from 0 to 100, a user who gets the feature keeps it, on every connection."""
     users = [login(newcomer(), features=[OWN]) for _ in range(12)]
     chosen: set[int] = set()
     for percent in (0, 5, 20, 35, 50, 65, 80, 95, 100):

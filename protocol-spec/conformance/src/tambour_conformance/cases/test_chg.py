@@ -20,7 +20,7 @@ def changes(device: Device, chat: int, since: int, **fields: Any) -> Frame:
 
 
 def walk(device: Device, chat: int, since: int, count: int) -> tuple[list[dict[str, Any]], list[int], int]:
-    """All pages after a mark: messages, ids of deleted ones, and the next mark."""
+    """Reads all pages after a mark; returns the messages, the ids of deleted messages, and the next mark."""
     messages: list[dict[str, Any]] = []
     removed: list[int] = []
     fields: dict[str, Any] = {}
@@ -59,7 +59,7 @@ def react(device: Device, chat: int, message: int) -> None:
 def test_edit_or_reaction(
     login: LogIn, group: Group, cid: Cid, change: Callable[[Device, int, int], None]
 ) -> None:
-    """A changed message comes once, as in the history, and no other message comes."""
+    """The reply contains the changed message once, as in the history, and no other message."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob)
     mark = settled(bob)["time"]
@@ -94,7 +94,7 @@ def test_vote_is_a_change(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CHG-02")
 def test_deletion(login: LogIn, group: Group, cid: Cid) -> None:
-    """All members get the id of a message deleted for all; own devices also of one deleted for oneself."""
+    """A message deleted for all is reported to all members; one deleted for oneself, only to the user's devices."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob)
     edit(alice, chat, sent[3])
@@ -171,7 +171,7 @@ def test_next_mark(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CHG-05")
 def test_behind_the_floor(login: LogIn, group: Group, cid: Cid) -> None:
-    """A member without the history, or who cleared it, gets no changes of hidden messages."""
+    """A member who was added without the history, or who cleared it, gets no changes of the hidden messages."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, sent = said(group, cid, alice, bob)
     joining = {"chatId": chat, "userIds": [carol.user_id], "operation": "add", "showHistory": False}
@@ -194,7 +194,7 @@ def test_behind_the_floor(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CHG-05")
 def test_changes_of_others(login: LogIn, group: Group) -> None:
-    """A chat of others and an unknown one look alike; a dialog that has not begun has no changes."""
+    """A chat of other users and an unknown chat get the same refusal; a dialog that has not begun has no changes."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     for chat in (group(bob), -NOBODY):
         alice.refused("chat.not.found", "CHAT_CHANGES", {"chatId": chat, "since": 0})

@@ -201,7 +201,7 @@ def test_what_is_compressed(
 def test_what_does_not_shrink(
     alice: Device, group: Group, cid: Cid, limits: Limits, rng: random.Random
 ) -> None:
-    """Replies of random text are plain, or compressed only if that makes them shorter."""
+    """Replies with random text are compressed only if compression makes them shorter."""
     chat, sizes = group(alice), (200, 1000, limits["maxTextUnits"])
     texts = ["".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(size)) for size in sizes]
     for each, text in zip(send_all(alice, chat, cid, texts), texts, strict=True):

@@ -212,7 +212,7 @@ Act = Callable[[Device, int, int, int, int], None]
 @case("CMT-05")
 @pytest.mark.parametrize(("act", "push"), ACTS, ids=[act.__name__ for act, _ in ACTS])
 def test_opened(login: LogIn, cid: Cid, act: Act, push: str) -> None:
-    """Only connections that have opened the comments get them, and not after closing them."""
+    """A connection gets new comments only while it has the comments open."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     laptop = login("alice", "laptop")
     chat, post = posted(cid, alice, laptop, bob, carol)
@@ -299,7 +299,7 @@ def test_changes(login: LogIn, cid: Cid) -> None:
 
 @case("DLY-10")
 def test_comments_are_not_scheduled(login: LogIn, cid: Cid) -> None:
-    """MSG_DELETE of scheduled messages with a post deletes no comment."""
+    """A MSG_DELETE for scheduled messages that names a post deletes no comment."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     made = comment(bob, chat, post, cid())["id"]
@@ -370,7 +370,7 @@ def test_reactions(login: LogIn, cid: Cid) -> None:
 
 @case("CMT-14")
 def test_reactions_to_comments_by_id(login: LogIn, cid: Cid) -> None:
-    """Only reactions to the comments on this post come."""
+    """MSG_GET_REACTIONS with a post returns only the reactions to comments on this post."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     made, plain = (comment(bob, chat, post, cid())["id"] for _ in range(2))

@@ -22,12 +22,12 @@ from tambour_conformance.verdict import case, check, equal
 
 
 def update(device: Device, user: int, action: str, **fields: Any) -> dict[str, Any]:
-    """CONTACT_UPDATE; returns the contact of its reply."""
+    """Sends CONTACT_UPDATE; returns the contact in the reply."""
     return device.call("CONTACT_UPDATE", {"contactId": user, "action": action, **fields})["contact"]
 
 
 def contact_in(reply: Any, user: int) -> dict[str, Any] | None:
-    """The user among the contacts of a LOGIN."""
+    """The contact with this user id in a reply to LOGIN; None if there is none."""
     found = [each for each in reply.value.get("contacts", []) if each["id"] == user]
     return only(found, f"contact {user}") if found else None
 
@@ -37,7 +37,7 @@ def contact_in(reply: Any, user: int) -> dict[str, Any] | None:
 
 @case("CON-01")
 def test_contact_added(login: LogIn, newcomer: Newcomer) -> None:
-    """The custom name comes first, then the user's own, with the phone."""
+    """A new contact has the custom name first, then the user's own names, and the phone."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     own = only(owner.call("CONTACT_INFO", {"contactIds": [nina.user_id]})["contacts"], "user")["names"]
     shown = update(owner, nina.user_id, "ADD", firstName="Ninotchka", lastName="Work")
@@ -54,7 +54,7 @@ def test_contact_added(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("CON-02")
 def test_contact_removed(login: LogIn, newcomer: Newcomer) -> None:
-    """A delta says that the contact was removed; a full login omits it."""
+    """A delta reports the removed contact with the status REMOVED; a full login omits the contact."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     update(owner, nina.user_id, "ADD", firstName="Nina")
     mark = marks(settled(owner))
@@ -71,7 +71,7 @@ def test_contact_removed(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("CON-02")
 def test_removed_with_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """A dialog keeps its partner among the contacts."""
+    """A removed contact with whom the user has a dialog stays in the list of contacts."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     say(owner, dialog(owner, nina), cid())
     update(owner, nina.user_id, "ADD", firstName="Nina")
@@ -83,7 +83,7 @@ def test_removed_with_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> No
 
 @case("CON-14")
 def test_rename_a_stranger(login: LogIn, newcomer: Newcomer) -> None:
-    """Only a contact can have custom names: a user who was added, blocked, or written to."""
+    """A user who is not a contact cannot be given a custom name; an added user can."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     renamed = {"contactId": nina.user_id, "action": "UPDATE", "firstName": "Nina"}
     owner.refused("user.not.found", "CONTACT_UPDATE", renamed)
@@ -93,7 +93,7 @@ def test_rename_a_stranger(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("CON-05")
 def test_twice(login: LogIn, newcomer: Newcomer) -> None:
-    """A repeated request gets the same answer and is pushed to nobody."""
+    """A repeated request gets the same answer and causes no push."""
     account, nina = newcomer("owner"), login(newcomer("nina"))
     phone, laptop = login(account), login(account, "laptop")
     for action, fields in (("ADD", {"firstName": "Nina"}), ("BLOCK", {}), ("UNBLOCK", {}), ("REMOVE", {})):
@@ -106,7 +106,7 @@ def test_twice(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("PSH-14")
 def test_pushed_to_own_devices(login: LogIn, newcomer: Newcomer) -> None:
-    """The user's other devices get the change; the requesting one and the contact get nothing."""
+    """The user's other devices get the change; the requesting device and the contact get no push."""
     account, nina = newcomer("owner"), login(newcomer("nina"))
     phone, laptop = login(account), login(account, "laptop")
     shown = update(phone, nina.user_id, "ADD", firstName="Nina")
@@ -118,7 +118,7 @@ def test_pushed_to_own_devices(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("CON-04")
 def test_oneself(login: LogIn, newcomer: Newcomer) -> None:
-    """Users cannot be their own contact, nor can an unknown user be one."""
+    """Every action on the caller or on an unknown user is refused."""
     owner = login(newcomer("owner"))
     for action in ("ADD", "UPDATE", "REMOVE", "BLOCK", "UNBLOCK"):
         owner.refused("not.allowed", "CONTACT_UPDATE", {"contactId": owner.user_id, "action": action})
@@ -131,7 +131,7 @@ def test_oneself(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("CON-03")
 def test_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """For a blocked user the chat does not exist; earlier messages stay for both."""
+    """A blocked user gets the answers for an unknown chat; both users keep the earlier messages."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chat = dialog(owner, nina)
     before = say(nina, chat, cid(), "before")
@@ -163,7 +163,7 @@ def test_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
 
 @case("CON-03")
 def test_blocked_before_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """A stranger can be blocked before they write, and cannot add the user who blocked them to a group."""
+    """A user blocks a stranger before any dialog; the stranger can neither write nor invite."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     update(owner, nina.user_id, "BLOCK")
     nina.refused(
@@ -177,7 +177,7 @@ def test_blocked_before_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> 
 
 @case("CON-30", "MSG-41")
 def test_nothing_new_from_the_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """After a block, no read mark and no new name is pushed, and a retry does not follow presence."""
+    """The blocking user gets no read mark or new name; a retry of a send does not reveal presence."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chat, number = dialog(owner, nina), cid()
     say(nina, chat, number)
@@ -199,7 +199,7 @@ def test_nothing_new_from_the_blocked(login: LogIn, newcomer: Newcomer, cid: Cid
 
 @case("CON-13")
 def test_to_whom_one_has_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """After unblocking, the user can write again."""
+    """A user cannot write to a user whom they have blocked; they can after unblocking."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chat = dialog(owner, nina)
     update(owner, nina.user_id, "BLOCK")
@@ -218,7 +218,7 @@ def test_to_whom_one_has_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> 
 
 @case("CON-06")
 def test_phone_book(login: LogIn, newcomer: Newcomer, phone: Phone) -> None:
-    """Users with one of the numbers become contacts under the name in the phone book."""
+    """The owners of the numbers become contacts with the names in the phone book."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     book = {
         nina.account.phone: {"firstName": "Nina from the book"},
@@ -236,7 +236,7 @@ def test_phone_book(login: LogIn, newcomer: Newcomer, phone: Phone) -> None:
 
 @case("CON-10")
 def test_create_by_phone(login: LogIn, newcomer: Newcomer, phone: Phone) -> None:
-    """An unknown phone is refused; a known one makes a contact, which is new only once."""
+    """An unknown phone is refused; a known phone adds its owner, and `new` is true only the first time."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     for number in (phone(), "no number"):
         owner.refused("user.not.found", "CONTACT_CREATE", {"phone": number, "firstName": "Nobody"})
@@ -271,7 +271,7 @@ def test_presence_asked_for(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
 
 @case("CON-08")
 def test_blocked_in_pages(login: LogIn, newcomer: Newcomer) -> None:
-    """The blocked users come in pages, each once."""
+    """Pages together list each blocked user once."""
     owner = login(newcomer("owner"))
     blocked = sorted(login(newcomer(f"guest {number}")).user_id for number in range(3))
     for user in blocked:
@@ -288,7 +288,7 @@ def test_blocked_in_pages(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("CON-09")
 def test_no_photos(login: LogIn) -> None:
-    """Nobody has photos."""
+    """The list of a user's photos is empty."""
     alice, bob = login("alice"), login("bob")
     reply = alice.call("CONTACT_PHOTOS", {"contactId": bob.user_id, "from": 0, "count": 10})
     equal((reply["urls"], reply["total"]), ([], 0), "photos")
@@ -297,16 +297,16 @@ def test_no_photos(login: LogIn) -> None:
 
 @case("CON-11")
 def test_no_photo_to_remove(login: LogIn) -> None:
-    """There is no photo to delete."""
+    """Deleting a photo is refused, because there are no photos."""
     login("alice").refused("not.found", "REMOVE_CONTACT_PHOTO", {"photoId": 1})
 
 
 @case("CON-12")
 def test_common_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """Common groups come, the most recent first; other groups and dialogs do not."""
+    """The reply lists common groups only, the most recent first."""
     owner, nina, olga = login(newcomer("owner")), login(newcomer("nina")), login(newcomer("olga"))
     both = group(owner, nina, olga)
-    # Groups of one millisecond have no defined order.
+    # Groups that changed in the same millisecond have no defined order.
     settled(owner)
     one = group(owner, nina)
     group(owner, olga)
@@ -329,12 +329,12 @@ def test_common_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid)
 
 @case("CON-31")
 def test_many_common_groups(login: LogIn, newcomer: Newcomer, group: Group) -> None:
-    """Common groups come page by page, each once."""
+    """Pages together list each common group once."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     groups = []
     for number in range(5):
         groups.append(group(owner, nina))
-        # Some milliseconds have one group, others have several.
+        # Some groups are created in the same millisecond, others in different ones.
         if number % 2:
             settled(owner)
     result: list[int] = []
@@ -355,12 +355,12 @@ def test_many_common_groups(login: LogIn, newcomer: Newcomer, group: Group) -> N
 
 
 def seen(device: Device, *others: Device) -> list[int]:
-    """The given users that CONTACT_INFO returns."""
+    """The ids of those given users that CONTACT_INFO returns."""
     return ids(device.call("CONTACT_INFO", {"contactIds": [each.user_id for each in others]})["contacts"])
 
 
 def present(device: Device, *others: Device) -> set[int]:
-    """The users whose presence CONTACT_PRESENCE returns."""
+    """The ids of those given users whose presence CONTACT_PRESENCE returns."""
     asked = {"contactIds": [each.user_id for each in others]}
     return {int(user) for user in device.call("CONTACT_PRESENCE", asked)["presence"]}
 
@@ -372,7 +372,7 @@ def meet(device: Device, other: Device) -> None:
 
 @case("CON-15")
 def test_an_id_is_no_introduction(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """The id of a stranger is answered like an unknown id."""
+    """Requests with the id of a stranger get the same answers as requests with an unknown id."""
     nina, olga = (login(newcomer(name), stranger=True) for name in ("nina", "olga"))
     alike = []
     for user in (olga.user_id, NOBODY):
@@ -398,7 +398,7 @@ def test_an_id_is_no_introduction(login: LogIn, newcomer: Newcomer, cid: Cid) ->
 
 @case("CON-16")
 def test_where_people_meet(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """A lookup by phone, a group, a dialog and a forward each show the profile; leaving a group hides it."""
+    """A lookup, a group, a dialog or a forward makes a profile visible; a user who leaves loses it."""
     names = ("nina", "olga", "pia", "rita", "sara")
     nina, olga, pia, rita, sara = (login(newcomer(name), stranger=True) for name in names)
     equal(seen(nina, olga, pia, rita, sara), [], "strangers")
@@ -423,7 +423,7 @@ def test_where_people_meet(login: LogIn, newcomer: Newcomer, group: Group, cid: 
 
 @case("CON-17")
 def test_closer_than_a_profile(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """A visible profile does not show presence; presence ends when a user leaves the common group."""
+    """A user found by phone shows no presence; members of a common group show it until one leaves."""
     nina, olga, pia = (login(newcomer(name), stranger=True) for name in ("nina", "olga", "pia"))
     meet(nina, olga)
     equal((seen(nina, olga), present(nina, olga)), ([olga.user_id], set()), "somebody found")
@@ -440,7 +440,7 @@ def test_closer_than_a_profile(login: LogIn, newcomer: Newcomer, group: Group, c
 
 @case("CON-32")
 def test_contacts_by_status(login: LogIn, newcomer: Newcomer) -> None:
-    """Each status lists its own contacts."""
+    """CONTACT_LIST returns the contacts with the requested status."""
     owner = login(newcomer("owner"))
     added, blocked, both, removed = (login(newcomer(name)) for name in ("nina", "olga", "otto", "pia"))
     for who in (added, both, removed):

@@ -28,16 +28,16 @@ from tambour_conformance.talk import (
 )
 from tambour_conformance.verdict import case, check, equal, skip
 
-#: Cases that would have to use up a higher limit of scheduled messages are skipped.
+#: A case that must reach a limit of scheduled messages is skipped if the limit is higher than this.
 MOST_DELAYED = 200
 
-#: The most bytes of a message on the wire besides its text.
+#: The most bytes that a message takes on the wire in addition to its text.
 MOST_BESIDE_TEXT = 1024
 
-#: The delay of a message that a case waits for, in milliseconds.
+#: The delay, in milliseconds, of a message whose sending a case waits for.
 SOON = 400
 
-#: The delay of a message that no case waits for.
+#: The delay, in milliseconds, of a message whose sending no case waits for.
 LATER = 3_600_000
 
 #: How long a case waits for a due message, in seconds.
@@ -71,7 +71,7 @@ def told(device: Device) -> Frame:
 
 
 def forget(*devices: Device) -> None:
-    """Reads all received frames."""
+    """Drops the received pushes that the cases of this file check."""
     for device in devices:
         device.fence()
         device.pushes("NOTIF_MSG_DELAYED", "NOTIF_MESSAGE", "NOTIF_CHAT", "NOTIF_CONTACT")
@@ -172,7 +172,7 @@ def test_schedule_too_late(alice: Device, limits: Limits, cid: Cid) -> None:
 
 @case("DLY-05")
 def test_schedule_too_many(phone_and_laptop: Pair, limits: Limits, cid: Cid) -> None:
-    """One more than maxDelayedPerChat is refused."""
+    """A chat accepts maxDelayedPerChat scheduled messages and refuses the next one."""
     most = limits["maxDelayedPerChat"]
     if most > MOST_DELAYED:
         skip(f"maxDelayedPerChat is {most}, too many to schedule: {LESS}")
@@ -186,7 +186,7 @@ def test_schedule_too_many(phone_and_laptop: Pair, limits: Limits, cid: Cid) -> 
 
 @case("DLY-05")
 def test_schedule_too_many_in_all(phone_and_laptop: Pair, group: Group, limits: Limits, cid: Cid) -> None:
-    """One more than maxDelayed is refused in a chat that has room, and accepted once another is deleted."""
+    """A message above maxDelayed is refused even in a chat with room, until another one is deleted."""
     most, of_chat = limits["maxDelayed"], limits["maxDelayedPerChat"]
     if most > MOST_DELAYED:
         skip(f"maxDelayed is {most}, too many to schedule: {LESS}")
@@ -206,7 +206,7 @@ def test_schedule_too_many_in_all(phone_and_laptop: Pair, group: Group, limits: 
 
 @case("DLY-05")
 def test_schedule_too_much(phone_and_laptop: Pair, group: Group, limits: Limits, cid: Cid) -> None:
-    """Fewer long messages are accepted than short ones, so that the list fits one reply."""
+    """The server accepts only as many long messages as fit one reply with the list."""
     text = "語" * limits["maxTextUnits"]
     most, size = limits["maxReplyBytes"] // 2, len(text.encode())
     fewest, too_many = most // (size + MOST_BESIDE_TEXT), most // size + 1
@@ -225,7 +225,7 @@ def test_schedule_too_much(phone_and_laptop: Pair, group: Group, limits: Limits,
     no_more(phone, text, cid(), fire, chatId=chat)
     equal(len(scheduled(phone, chat)), taken, "scheduled messages")
     schedule(phone, text, cid(), fire, chatId=other)
-    # A deleted long message makes room for a short one, which then cannot become long.
+    # A deleted long message makes room for a short one. An edit cannot make the short one long.
     gone = {"chatId": chat, "messageIds": ids(scheduled(phone, chat))[:1], "itemType": "DELAYED"}
     phone.call("MSG_DELETE", gone)
     short = schedule(phone, "x", cid(), fire, chatId=chat)["message"]["id"]
@@ -253,7 +253,7 @@ def test_before_the_dialog(
 
 @case("DLY-07")
 def test_it_cannot_be_sent(login: LogIn, newcomer: Newcomer, phone_and_laptop: Pair, cid: Cid) -> None:
-    """A message that cannot be sent stays scheduled with an error; a new time retries it."""
+    """A message that cannot be sent stays scheduled, with an error; a new time makes the server retry."""
     phone, laptop = phone_and_laptop
     other = login(newcomer("other"), interactive=False)
     chat = dialog(phone, other)
@@ -277,7 +277,7 @@ def test_it_cannot_be_sent(login: LogIn, newcomer: Newcomer, phone_and_laptop: P
 
 @case("DLY-08")
 def test_another_device(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
-    """A device that was offline sees in the chat that the list changed; other users see nothing."""
+    """A delta has the chat when the user's scheduled messages changed; other users' deltas do not."""
     phone, laptop = phone_and_laptop
     bob = login("bob")
     chat, _ = group(phone, laptop, bob), group(phone, bob)
@@ -300,7 +300,7 @@ def test_who_leaves(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid
     phone.call("CHAT_LEAVE", {"chatId": chat})
     alice.call("CHAT_MEMBERS_UPDATE", {"chatId": chat, "userIds": [phone.user_id], "operation": "add"})
     equal(scheduled(phone, chat), [], "what is scheduled")
-    # A retry after a lost reply does not send it either.
+    # A retry after a lost reply does not send the message either.
     again = schedule(phone, "well", number, fire, chatId=chat)["message"]
     equal((again["id"], again.get("status")), (waiting, "REMOVED"), "the answer to a retry")
     # A message scheduled later is sent, but the earlier one is not.
@@ -313,7 +313,7 @@ def test_who_leaves(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid
 
 @case("DLY-10")
 def test_delete_scheduled(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
-    """A deleted message is never sent."""
+    """A deleted scheduled message is never sent."""
     phone, laptop = phone_and_laptop
     chat = group(phone, laptop)
     fire = now(phone) + SOON
@@ -361,7 +361,7 @@ def test_retry_of_deleted(phone_and_laptop: Pair, login: LogIn, group: Group, ci
 
 @case("DLY-11")
 def test_edit_scheduled(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
-    """Text and time change independently."""
+    """An edit can change the text or the time of a scheduled message alone."""
     phone, laptop = phone_and_laptop
     chat = group(phone, laptop)
     fire = now(phone) + LATER
@@ -379,7 +379,7 @@ def test_edit_scheduled(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
 
 @case("DLY-12")
 def test_time_of_a_sent_message(alice: Device, cid: Cid) -> None:
-    """The time of a sent message cannot change."""
+    """An edit cannot change the time of a message that was sent."""
     sent = say(alice, SAVED, cid(), "sent")["id"]
     attributes = {"timeToFire": now(alice) + LATER, "notifySender": True}
     value = {"chatId": SAVED, "messageId": sent, "text": "x", "delayedAttributes": attributes}
@@ -389,7 +389,7 @@ def test_time_of_a_sent_message(alice: Device, cid: Cid) -> None:
 
 @case("DLY-13")
 def test_list(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
-    """The list has the caller's own messages in the order of their times, for any requested page."""
+    """The list has all of the caller's own messages in order of time, whatever page is requested."""
     phone, laptop = phone_and_laptop
     bob = login("bob")
     chat = group(phone, laptop, bob)

@@ -22,12 +22,12 @@ from tambour_conformance.talk import (
 )
 from tambour_conformance.verdict import case, check, equal, skip
 
-#: Cases that would have to use up a higher limit of drafts are skipped.
+#: A case that must reach the limit of drafts is skipped if the limit is higher than this.
 MOST_DRAFTS = 20
 
 
 def save(device: Device, text: str, **place: int) -> int:
-    """DRAFT_SAVE; returns the time of its reply."""
+    """Sends DRAFT_SAVE; returns the time in the reply."""
     return device.call("DRAFT_SAVE", {**place, "draft": {"text": text}})["time"]
 
 
@@ -36,7 +36,7 @@ def discard(device: Device, **fields: int) -> None:
 
 
 def drafts(device: Device, kind: str = "chats", **fields: Any) -> tuple[dict[str, str], set[str]]:
-    """The drafts of a LOGIN: texts of existing ones, and ids of discarded ones."""
+    """The drafts of a LOGIN: the texts of saved drafts by id, and the ids of discarded drafts."""
     found = login_again(device, **fields).get("drafts") or {}
     part = found.get(kind) or {}
     saved = {key: draft["text"] for key, draft in part.get("saved", {}).items()}
@@ -44,7 +44,7 @@ def drafts(device: Device, kind: str = "chats", **fields: Any) -> tuple[dict[str
 
 
 def forget(*devices: Device) -> None:
-    """Reads all received frames."""
+    """Drops the received pushes that the cases of this file check."""
     for device in devices:
         device.fence()
         device.pushes("NOTIF_DRAFT", "NOTIF_DRAFT_DISCARD", "NOTIF_MESSAGE", "NOTIF_CHAT")
@@ -82,7 +82,7 @@ def test_draft(phone_and_laptop: Pair, login: LogIn, group: Group) -> None:
 
 @case("DRA-02")
 def test_drafts_that_changed(phone_and_laptop: Pair, group: Group) -> None:
-    """A delta has the drafts saved and discarded since, and nothing else."""
+    """A delta has exactly the drafts that were saved or discarded after the mark."""
     phone, laptop = phone_and_laptop
     same, changed, gone = (group(phone, laptop) for _ in range(3))
     for chat in (same, changed, gone):
@@ -98,7 +98,7 @@ def test_drafts_that_changed(phone_and_laptop: Pair, group: Group) -> None:
 
 @case("DRA-03")
 def test_last_draft(phone_and_laptop: Pair, group: Group) -> None:
-    """After two drafts of a chat a login has the second, with its time."""
+    """After two saves for one chat, a login returns the second draft and its time."""
     phone, laptop = phone_and_laptop
     chat = group(phone, laptop)
     save(phone, "one", chatId=chat)
@@ -113,7 +113,7 @@ def test_last_draft(phone_and_laptop: Pair, group: Group) -> None:
 
 @case("DRA-04")
 def test_same_draft(phone_and_laptop: Pair, group: Group) -> None:
-    """An unchanged draft keeps its time, and is not pushed."""
+    """Saving an unchanged draft keeps its time and causes no push."""
     phone, laptop = phone_and_laptop
     chat = group(phone, laptop)
     time = save(phone, "one", chatId=chat)
@@ -140,7 +140,7 @@ def test_empty_draft(phone_and_laptop: Pair, group: Group, draft: dict[str, Any]
 
 @case("DRA-06")
 def test_draft_for_others(login: LogIn, group: Group, phone_and_laptop: Pair) -> None:
-    """Drafts for chats of others, unknown chats and unknown users are refused."""
+    """A draft is refused for another user's chat, an unknown chat, or an unknown user."""
     phone, laptop = phone_and_laptop
     chat = group(login("alice"))
     for opcode in ("DRAFT_SAVE", "DRAFT_DISCARD"):
@@ -161,7 +161,7 @@ def test_draft_for_others(login: LogIn, group: Group, phone_and_laptop: Pair) ->
 def test_dialog_begins(
     phone_and_laptop: Pair, login: LogIn, newcomer: Newcomer, cid: Cid, named: str
 ) -> None:
-    """A draft for a user is listed by user, and by chat once the dialog begins."""
+    """A draft to a user is listed by user before the dialog begins, and by chat afterwards."""
     phone, laptop = phone_and_laptop
     other = login(newcomer("other"), interactive=False)
     chat, user = str(dialog(phone, other)), str(other.user_id)
@@ -179,7 +179,7 @@ def test_dialog_begins(
 
 @case("DRA-08")
 def test_too_many_drafts(phone_and_laptop: Pair, group: Group, limits: Limits) -> None:
-    """One draft more than maxDrafts is refused; existing ones can change."""
+    """A new draft above maxDrafts is refused; existing drafts can still change."""
     most = limits["maxDrafts"]
     if most > MOST_DRAFTS:
         skip(f"maxDrafts is {most}, too many to save: {LESS}")
@@ -214,7 +214,7 @@ def test_draft_of_a_chat_left(phone_and_laptop: Pair, login: LogIn, group: Group
 
 @case("DRA-10")
 def test_discarded(phone_and_laptop: Pair) -> None:
-    """A discarded draft is gone, and pushed once."""
+    """A discarded draft is gone, and its discard is pushed once."""
     phone, laptop = phone_and_laptop
     time = save(phone, "milk", chatId=SAVED)
     equal(drafts(laptop)[0], {str(SAVED): "milk"}, "drafts")
@@ -232,7 +232,7 @@ def test_discarded(phone_and_laptop: Pair) -> None:
 
 @case("DRA-11")
 def test_newer_draft(phone_and_laptop: Pair) -> None:
-    """Discarding an older draft keeps the newer one."""
+    """A discard with an older time keeps the newer draft."""
     phone, laptop = phone_and_laptop
     time = save(laptop, "milk", chatId=SAVED)
     forget(phone, laptop)

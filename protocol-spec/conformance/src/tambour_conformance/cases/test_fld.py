@@ -13,7 +13,7 @@ from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
 ALL = "all.chat.folder"
-#: Cases that would have to use up a higher limit of folders are skipped.
+#: A case that must reach the limit of folders is skipped if the limit is higher than this.
 MOST_FOLDERS = 40
 
 Pair = tuple[Device, Device]
@@ -27,7 +27,7 @@ def phone_and_laptop(login: LogIn, newcomer: Newcomer) -> Pair:
 
 
 def put(device: Device, folder: str, title: str = "", **fields: Any) -> Frame:
-    """FOLDERS_UPDATE as a stock client sends it."""
+    """Sends FOLDERS_UPDATE as a stock client does."""
     value = {"id": folder, "title": title, "include": [], "filters": [], **fields}
     return device.call("FOLDERS_UPDATE", value)
 
@@ -41,13 +41,13 @@ def names(reply: Frame) -> list[str]:
 
 
 def told(device: Device) -> Frame:
-    """The only NOTIF_FOLDERS."""
+    """The only NOTIF_FOLDERS received."""
     device.fence()
     return only(device.pushes("NOTIF_FOLDERS"), f"NOTIF_FOLDERS for {device.name}")
 
 
 def forget(*devices: Device) -> None:
-    """Reads all received frames."""
+    """Drops the received pushes that the cases of this file check."""
     for device in devices:
         device.fence()
         device.pushes("NOTIF_FOLDERS")
@@ -55,7 +55,7 @@ def forget(*devices: Device) -> None:
 
 @case("FLD-01")
 def test_folder_of_all_chats(phone_and_laptop: Pair) -> None:
-    """Everybody has the folder of all chats, whatever mark they send."""
+    """Every user has the folder of all chats, and gets it for any mark."""
     phone, _ = phone_and_laptop
     for value in ({}, {"folderSync": 0}, {"folderSync": 1 << 50}):
         reply = phone.call("FOLDERS_GET", value)
@@ -65,7 +65,7 @@ def test_folder_of_all_chats(phone_and_laptop: Pair) -> None:
 
 @case("FLD-02")
 def test_folders_that_changed(phone_and_laptop: Pair) -> None:
-    """A mark returns the changes since; the order lists all folders."""
+    """For a mark the reply has the folders changed after it; `foldersOrder` lists all folders."""
     phone, laptop = phone_and_laptop
     for each in ("a", "b", "c"):
         put(phone, each, each)
@@ -81,7 +81,7 @@ def test_folders_that_changed(phone_and_laptop: Pair) -> None:
 
 @case("FLD-03")
 def test_folders_by_id(phone_and_laptop: Pair, login: LogIn, newcomer: Newcomer) -> None:
-    """The caller's own folders come by id; other ids are omitted."""
+    """Lookup by id returns the caller's own folders and omits other ids."""
     phone, _ = phone_and_laptop
     put(phone, "a", "mine")
     other = login(newcomer("other"), interactive=False)
@@ -92,7 +92,7 @@ def test_folders_by_id(phone_and_laptop: Pair, login: LogIn, newcomer: Newcomer)
 
 @case("FLD-04")
 def test_new_folder(phone_and_laptop: Pair, login: LogIn, newcomer: Newcomer) -> None:
-    """A new folder appears at the end on the user's other device, and for nobody else."""
+    """A new folder is last in the order; only the user's other device is notified."""
     phone, laptop = phone_and_laptop
     other = login(newcomer("other"), interactive=False)
     forget(phone, laptop, other)
@@ -131,7 +131,7 @@ def test_folder_replaced(phone_and_laptop: Pair) -> None:
 
 @case("FLD-06")
 def test_too_many_folders(phone_and_laptop: Pair, limits: Limits) -> None:
-    """One folder more than maxFolders is refused, and so is one that is too large."""
+    """A folder above maxFolders is refused, and so is a folder that is too large."""
     most = limits["maxFolders"]
     if most > MOST_FOLDERS:
         skip(f"maxFolders is {most}, too many to make: {LESS}")
@@ -164,7 +164,7 @@ def test_folder_of_all_chats_stays(phone_and_laptop: Pair) -> None:
 
 @case("FLD-08")
 def test_reorder(phone_and_laptop: Pair) -> None:
-    """The named folders come first, the rest in the old order."""
+    """The named folders come first; the others follow in their old order."""
     phone, laptop = phone_and_laptop
     for each in ("a", "b", "c"):
         put(phone, each)

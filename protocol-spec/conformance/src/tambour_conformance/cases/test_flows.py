@@ -1,4 +1,4 @@
-"""The flows of the specification, each as a case: complete conversations of several devices."""
+"""One case for each flow of the specification. A flow is a complete conversation of several devices."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ KERNEL_BUFFERS = 8 << 20
 def test_reader_that_stalls(
     login: LogIn, group: Group, cid: Cid, limits: Limits, rng: random.Random, note: Note
 ) -> None:
-    """Pushes for a client that does not read are held up to a limit; then it is closed, with no gap.
+    """The server holds pushes for a client that does not read, up to a limit, then closes without a gap.
 
-    The bytes in kernel buffers are unknown, so the limit is judged only to that precision.
+    The number of bytes in kernel buffers is unknown, so the case checks the limit only approximately.
     """
     alice, bob = login("alice"), login("bob", receive_buffer=4096)
     chat = group(alice, bob)
@@ -42,7 +42,7 @@ def test_reader_that_stalls(
         seqs = [alice.send("MSG_SEND", {"chatId": chat, "message": message(cid(), text)}) for _ in range(20)]
         sent += [alice.reply(seq)["message"]["id"] for seq in seqs]
         slowest = max(slowest, time.monotonic() - began)
-        # PINGs keep Bob's connection from counting as idle; Bob only does not read.
+        # Bob does not read, but sends PINGs, so that his connection does not count as idle.
         bob.raw(bob.packet("PING", {})[1], reading=False)
     note(f"{len(sent)} messages; the slowest twenty took {slowest * 1000:.0f} ms")
     end_of_the_deaf(bob)
@@ -53,9 +53,10 @@ def test_reader_that_stalls(
 
 
 def end_of_the_deaf(connection: Connection) -> str:
-    """Waits until the server closes a client that reads nothing: then the client can no longer send.
+    """Waits until the server has closed the connection of a client that reads nothing.
 
-    The client must not read here, because the server would then send it the buffered data.
+    The client notices this when it can no longer send. It must not read before, because the server
+    would then send it the buffered data.
     """
     _, ping = connection.packet("PING", {})
     deadline = time.monotonic() + PATIENCE
@@ -68,7 +69,7 @@ def end_of_the_deaf(connection: Connection) -> str:
 def test_replies_that_nobody_reads(
     login: LogIn, group: Group, cid: Cid, limits: Limits, rng: random.Random
 ) -> None:
-    """Replies for a client that does not read are held up to a limit too; others are served."""
+    """The server also limits the replies it holds for a client that does not read, and serves others."""
     alice = login("alice", receive_buffer=4096)
     chat = group(alice)
     text = "".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(limits["maxTextUnits"]))
@@ -79,7 +80,7 @@ def test_replies_that_nobody_reads(
     count = (KERNEL_BUFFERS + 2 * limits["maxOutboundBytes"]) // page
     _, packet = alice.packet("CHAT_HISTORY", {"chatId": chat, "backward": 20})
     alice.raw(packet * count, reading=False)
-    # A client served only when the server is not busy with alice would wait here.
+    # If the server were busy with Alice's requests, Bob would wait here.
     login("bob").alive()
     how = end_of_the_deaf(alice)
     pages = sum("messages" in each.value for each in alice.unread)
@@ -90,7 +91,7 @@ def test_replies_that_nobody_reads(
 def test_pages_that_are_read_later(
     login: LogIn, group: Group, cid: Cid, limits: Limits, rng: random.Random
 ) -> None:
-    """Pages requested at once, more than the server holds, all reach a client that reads after a while."""
+    """A client requests more pages than the server holds, reads after a while, and gets all of them."""
     alice = login("alice", receive_buffer=4096)
     chat = group(alice)
     text = "".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(limits["maxTextUnits"]))
@@ -106,9 +107,9 @@ def test_pages_that_are_read_later(
 
 
 def drip(connection: Connection, data: bytes, patience: float) -> float:
-    """Sends a byte every quarter of `patience` until the server closes; returns the time, in seconds.
+    """Sends a byte every quarter of `patience` until the server closes; returns how long that took.
 
-    Bytes follow closely and the client is logged in, so no other timeout can be the reason.
+    Both are in seconds. No other timeout can be the reason: bytes keep coming, and the client is logged in.
     """
     began = time.monotonic()
     for byte in data:
@@ -121,7 +122,7 @@ def drip(connection: Connection, data: bytes, patience: float) -> float:
 
 @case("FLW-02")
 def test_header_that_does_not_end(alice: Device, limits: Limits) -> None:
-    """The server does not wait for a header that comes too slowly, byte by byte."""
+    """The server closes a connection whose header comes too slowly, byte by byte."""
     patience = time_out(limits, "partialFrameTimeoutMs")
     took = drip(alice, wire.header(1, 0, 20)[:-1], patience)
     check(took > patience * 0.8, f"at least {patience:g} s", f"{took:.1f} s")
@@ -129,7 +130,7 @@ def test_header_that_does_not_end(alice: Device, limits: Limits) -> None:
 
 @case("FLW-02")
 def test_payload_that_does_not_end(alice: Device, limits: Limits) -> None:
-    """The server does not wait for a payload that comes too slowly, byte by byte; nor does it answer."""
+    """The server closes a connection whose payload comes too slowly, without an answer."""
     patience = time_out(limits, "partialFrameTimeoutMs")
     _, packet = alice.packet("PING", {"interactive": True})
     alice.raw(packet[: wire.HEADER_SIZE])
@@ -150,7 +151,7 @@ def test_slow_but_in_time(client: Connection, limits: Limits) -> None:
 
 @case("FLW-03")
 def test_half_close(alice: Device, group: Group, cid: Cid) -> None:
-    """Requests sent before the client shut down its sending side are all answered; then the server closes."""
+    """The server answers all requests that came before the client stopped sending, then closes."""
     chat = group(alice)
     requests = [
         ("MSG_SEND", {"chatId": chat, "message": message(cid())}),
@@ -172,7 +173,7 @@ def test_half_close(alice: Device, group: Group, cid: Cid) -> None:
 
 @case("FLW-03")
 def test_half_close_of_a_stranger(stranger: Connection) -> None:
-    """Requests before a shutdown of the sending side are answered even before SESSION_INIT."""
+    """The same holds before SESSION_INIT: a request is answered after the client stopped sending."""
     seq, packet = stranger.packet("PING", {})
     stranger.raw(packet)
     stranger.half_close()
@@ -182,7 +183,7 @@ def test_half_close_of_a_stranger(stranger: Connection) -> None:
 
 @case("FLW-04")
 def test_resets(connect: Connect, login: LogIn, rng: random.Random) -> None:
-    """Fifty connections that are reset within a packet do not affect another one."""
+    """Fifty connections are reset in the middle of a packet; another connection is not affected."""
     witness = login("alice")
     for number in range(50):
         connection = connect(f"reset {number}", init=False)
@@ -197,7 +198,7 @@ def test_resets(connect: Connect, login: LogIn, rng: random.Random) -> None:
 @case("FLW-05")
 @pytest.mark.parametrize("how", ["close", "half_close", "rst"])
 def test_packet_cut_by_the_end(login: LogIn, bob: Device, group: Group, cid: Cid, how: str) -> None:
-    """A message whose last byte never came is not stored or pushed."""
+    """A message whose last byte never arrived is neither stored nor pushed."""
     alice = login("alice")
     chat = group(alice, bob)
     _, packet = alice.packet("MSG_SEND", {"chatId": chat, "message": message(cid(), "cut")})
@@ -210,7 +211,7 @@ def test_packet_cut_by_the_end(login: LogIn, bob: Device, group: Group, cid: Cid
 
 
 def allow_connections(count: int) -> None:
-    """Raises the limit of open files to allow this many more sockets; skips if that is impossible."""
+    """Raises the limit of open files by `count` sockets; skips the case if that is impossible."""
     needed = count + 100
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -236,7 +237,7 @@ Restart = Callable[[], subprocess.Popen[bytes]]
 
 @pytest.fixture
 def restart(settings: Settings) -> Iterator[Restart]:
-    """Restarts the server without waiting; skips if no command was given."""
+    """Returns a function that starts a restart and does not wait; skips if there is no command."""
     command = settings.restart_command
     if command is None:
         skip("needs --restart-cmd")
@@ -247,13 +248,13 @@ def restart(settings: Settings) -> Iterator[Restart]:
         return under_way[-1]
 
     yield restart
-    # Later cases need a server, whatever happened in this one.
+    # Later cases need a running server, even if this case failed.
     for each in under_way:
         each.wait(60)
 
 
 def restarted(restart: subprocess.Popen[bytes]) -> None:
-    """Waits until the server is back."""
+    """Waits until the restart command has succeeded."""
     equal(restart.wait(60), 0, "status of --restart-cmd")
 
 
@@ -261,7 +262,7 @@ def restarted(restart: subprocess.Popen[bytes]) -> None:
 def test_server_that_stops(
     login: LogIn, group: Group, cid: Cid, limits: Limits, restart: Restart, note: Note
 ) -> None:
-    """Clients send and request long pages until the server is gone: answers are complete, messages kept."""
+    """The server restarts under load: every packet is whole, and acknowledged messages are kept."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     before = 40
@@ -274,7 +275,7 @@ def test_server_that_stops(
         sent |= {seq for seq, _ in sends}
         pages = [bob.packet("CHAT_HISTORY", {"chatId": chat, "backward": before}) for _ in range(2)]
         for device, packets in ((alice, sends), (bob, pages)):
-            # When the server accepts no more bytes, its earlier output can still be read.
+            # The server accepts no more bytes, but the client can still read its earlier output.
             if not device.ended and not device.raw(b"".join(packet for _, packet in packets)):
                 device.ends()
             device.stall(1)
@@ -282,7 +283,7 @@ def test_server_that_stops(
             restarting = restart()
     carol.ends()
     carol.closed()
-    # A client that still sends may be reset, but not in the middle of a packet.
+    # The server may reset a client that still sends, but not in the middle of a packet.
     for each in (alice, bob):
         check(each.rest == 0, f"whole packets for {each.name}", f"{each.rest} bytes of one before the end")
     check(restarting is not None, "an end that the restart brought", "one before it")
@@ -307,7 +308,7 @@ def all_messages(device: Device, chat: int) -> list[int]:
 
 @case("FLW-08")
 def test_after_a_restart(login: LogIn, group: Group, cid: Cid, restart: Restart) -> None:
-    """The same tokens log in, and every acknowledged message is stored."""
+    """After a restart the tokens are still valid, and every acknowledged message is stored."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     seqs = [alice.send("MSG_SEND", {"chatId": chat, "message": message(cid())}) for _ in range(50)]
@@ -319,7 +320,7 @@ def test_after_a_restart(login: LogIn, group: Group, cid: Cid, restart: Restart)
 
 @case("FLW-09", info=True)
 def test_ping_is_quick(client: Connection, note: Note) -> None:
-    """Measures how soon half of 200 PINGs are answered; a delayed acknowledgement would take 40 ms."""
+    """Measures the median time to answer a PING; with a delayed acknowledgement it would be 40 ms."""
     times = []
     for _ in range(200):
         began = time.monotonic()

@@ -14,13 +14,13 @@ from tambour_conformance.forms import padded
 from tambour_conformance.people import Device
 from tambour_conformance.verdict import case, check, equal
 
-#: A request of 57 bytes: long enough for interesting offsets, short enough to split at all of them.
+#: A request of 57 bytes, which is short enough to split at every offset.
 LONG_PING = {"interactive": True, "unknown": "a" * 24}
 
 
 @case("FRM-01")
 def test_minimal_ping(stranger: Connection) -> None:
-    """A PING of eleven bytes is answered once, with its seq and opcode, by a map."""
+    """A PING of eleven bytes gets one answer: a map, with the seq and opcode of the request."""
     seq, packet = stranger.packet("PING", {}, seq=0x0102)
     equal(packet.hex(), "0a00010200010000000180", "the request")
     stranger.raw(packet)
@@ -32,7 +32,7 @@ def test_minimal_ping(stranger: Connection) -> None:
 
 @case("FRM-01")
 def test_refusal_is_the_only_answer(client: Connection, protocol: Bundle) -> None:
-    """A refused request is answered once too, with its seq and opcode."""
+    """A refused request also gets one answer, with its own seq and opcode."""
     seq = client.send("CHATS_LIST", seq=0x0203)
     refusal = client.error("proto.state", seq)
     equal(refusal.opcode, protocol.opcode("CHATS_LIST"), "opcode of the refusal")
@@ -71,7 +71,7 @@ def test_many_packets_in_one_write(stranger: Connection, limits: Limits, count: 
 @case("FRM-05")
 @pytest.mark.parametrize("rest", [1, 9, 10, 11, 20])
 def test_packet_and_part_of_the_next(stranger: Connection, rest: int) -> None:
-    """A whole packet and the first bytes of another: the first is answered before the second is complete."""
+    """A whole packet is answered although the next one has come only in part; then that one is too."""
     first, whole = stranger.packet("PING", {})
     second, other = stranger.packet("PING", {"interactive": False})
     stranger.coalesce(whole, other[:rest])
@@ -108,7 +108,7 @@ def test_pieces_without_regard_to_packets(stranger: Connection, rng: random.Rand
 @case("FRM-07")
 @pytest.mark.parametrize("opcode", ["PING", "SESSION_INIT"])
 def test_no_payload(stranger: Connection, opcode: str) -> None:
-    """A payload of length 0 is read where every field is optional."""
+    """A payload of length 0 is accepted if all fields of the request are optional."""
     stranger.call(opcode, payload=b"")
     stranger.silence_by_fence()
 
@@ -145,7 +145,7 @@ def test_too_long(alice: Device, limits: Limits) -> None:
 def test_sixteen_megabytes_announced(connect: Connect) -> None:
     """A hundred headers that announce 16,777,215 bytes are refused, and others are served meanwhile.
 
-    The memory use is invisible from outside, but a server that reserves 1.6 GB will hardly pass.
+    The case cannot measure the server's memory, but a server that reserves 1.6 GB will hardly pass.
     """
     witness = connect("witness")
     greedy = [connect(f"greedy {number}", init=False) for number in range(100)]
@@ -183,9 +183,9 @@ def test_large_message_comes_back_whole(
 
 @case("FRM-12")
 def test_garbage_behind_a_packet(stranger: Connection) -> None:
-    """A packet followed by ten bytes that are not a header: it is answered, then the connection ends."""
+    """A packet is answered although ten bytes of garbage follow it; then the connection ends."""
     seq, packet = stranger.packet("PING", {})
-    # The next request would be answered if the garbage were skipped.
+    # If the server skipped the garbage, it would answer the request after it.
     behind, other = stranger.packet("PING", {})
     stranger.coalesce(packet, b"\xc1" * wire.HEADER_SIZE, other)
     stranger.reply(seq)
@@ -194,7 +194,7 @@ def test_garbage_behind_a_packet(stranger: Connection) -> None:
     equal(answered, [], f"replies behind the garbage, where request {behind} was")
 
 
-#: Requests without effect, and their fields that may be random.
+#: Requests that change nothing, each with a function that makes its random fields.
 HARMLESS = (
     ("PING", lambda rng: {"interactive": rng.random() < 0.5}),
     ("CONTACT_INFO", lambda rng: {"contactIds": [rng.randrange(1, 40) for _ in range(rng.randrange(20))]}),
@@ -209,7 +209,7 @@ HARMLESS = (
 
 @case("FRM-13")
 def test_a_thousand_random_requests(alice: Device, bob: Device, group: Group, rng: random.Random) -> None:
-    """The replies to a thousand requests can be read from the stream and decoded, and each comes once."""
+    """A thousand random requests get one answer each, and every answer can be decoded."""
     group(alice, bob)
     for _ in range(20):
         requests = [rng.choice(HARMLESS) for _ in range(50)]

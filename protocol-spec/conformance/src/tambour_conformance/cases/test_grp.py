@@ -27,7 +27,7 @@ from tambour_conformance.talk import (
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: Cases that would have to fill a larger group by registering users are skipped.
+#: A case that must fill a group with new users is skipped if the group needs more than this.
 MOST_MEMBERS = 40
 #: Rights of administrators.
 MEMBERS, ADMINS = 2, 4
@@ -35,19 +35,19 @@ EVERYTHING = 2047
 
 
 def change(device: Device, chat: int, operation: str, *users: int, **fields: Any) -> dict[str, Any]:
-    """CHAT_MEMBERS_UPDATE; returns the chat of its reply."""
+    """Sends CHAT_MEMBERS_UPDATE; returns the chat in the reply."""
     value = {"chatId": chat, "userIds": list(users), "operation": operation, **fields}
     return device.call("CHAT_MEMBERS_UPDATE", value)["chat"]
 
 
 def not_changed(code: str, device: Device, chat: int, operation: str, *users: int, **fields: Any) -> Frame:
-    """CHAT_MEMBERS_UPDATE that must be refused."""
+    """Sends a CHAT_MEMBERS_UPDATE that the server must refuse; returns the refusal."""
     value = {"chatId": chat, "userIds": list(users), "operation": operation, **fields}
     return device.refused(code, "CHAT_MEMBERS_UPDATE", value)
 
 
 def update(device: Device, chat: int, **fields: Any) -> dict[str, Any]:
-    """CHAT_UPDATE; returns the chat of its reply."""
+    """Sends CHAT_UPDATE; returns the chat in the reply."""
     return device.call("CHAT_UPDATE", {"chatId": chat, **fields})["chat"]
 
 
@@ -59,7 +59,7 @@ def event_of(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def told(device: Device, chat: int, event: str) -> dict[str, Any]:
-    """Expects the pushes of one change: the chat once and the event once. Returns the event's message."""
+    """Expects two pushes of a change: one with the chat, one with the event. Returns the event's message."""
     device.fence()
     pushed = only(device.pushes("NOTIF_CHAT"), f"NOTIF_CHAT for {device.name}")["chat"]
     equal((pushed["id"], pushed["status"]), (chat, "ACTIVE"), "the chat pushed")
@@ -70,14 +70,14 @@ def told(device: Device, chat: int, event: str) -> dict[str, Any]:
 
 
 def forget(*devices: Device) -> None:
-    """Reads all received frames."""
+    """Drops the received pushes that the cases of this file check."""
     for device in devices:
         device.fence()
         device.pushes("NOTIF_CHAT", "NOTIF_MESSAGE", "NOTIF_MSG_DELETE")
 
 
 def members(device: Device, chat: int, **fields: Any) -> list[int]:
-    """The ids of a first page of CHAT_MEMBERS."""
+    """The ids of the users on the first page of CHAT_MEMBERS."""
     reply = device.call("CHAT_MEMBERS", {"chatId": chat, **fields})
     return [each["contact"]["id"] for each in reply["members"]]
 
@@ -87,7 +87,7 @@ def members(device: Device, chat: int, **fields: Any) -> list[int]:
 
 @case("GRP-01")
 def test_added(login: LogIn, group: Group, cid: Cid) -> None:
-    """Everybody gets the event of an addition; for the added users it is the first unread message."""
+    """All members get the event of an addition; it is the first unread message of the added users."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     say(bob, chat, cid())
@@ -108,7 +108,7 @@ def test_added(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-02")
 def test_without_history(login: LogIn, group: Group, cid: Cid) -> None:
-    """A user added without history sees nothing older than the event, in any request."""
+    """To a user added without history, no request returns a message older than the event of the addition."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     old = [say(alice, chat, cid())["id"] for _ in range(3)]
@@ -133,7 +133,7 @@ def test_without_history(login: LogIn, group: Group, cid: Cid) -> None:
 def test_without_news_of_history(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits, size: str
 ) -> None:
-    """Changes of a message older than the event are pushed only to earlier members."""
+    """A change of an older message is not pushed to a user who was added without history."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     count = limits["fanOutMembers"] - 1 if size == "large" else 0
     if count > MOST_MEMBERS:
@@ -160,7 +160,7 @@ def test_without_news_of_history(
 def test_answers_to_history(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits, size: str
 ) -> None:
-    """An answer to a message older than the event comes without the original, in every request."""
+    """A user added without history gets answers to older messages without the originals."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     count = limits["fanOutMembers"] - 1 if size == "large" else 0
     if count > MOST_MEMBERS:
@@ -194,7 +194,7 @@ def test_answers_to_history(
 @case("GRP-03")
 @pytest.mark.parametrize("fields", [{}, {"showHistory": True}], ids=["absent", "true"])
 def test_with_history(login: LogIn, group: Group, cid: Cid, fields: dict[str, Any]) -> None:
-    """An added user sees the whole history, marked as read."""
+    """An added user sees the whole history; earlier messages count as read."""
     alice, carol = login("alice"), login("carol")
     chat = group(alice)
     old = [say(alice, chat, cid())["id"] for _ in range(3)]
@@ -225,7 +225,7 @@ def test_nobody_added(login: LogIn, group: Group) -> None:
 
 @case("GRP-05")
 def test_strangers_added(login: LogIn, newcomer: Newcomer, group: Group) -> None:
-    """A user known only by id cannot be added, like an unknown one."""
+    """A user whom the caller has not met is refused like an unknown user."""
     alice, bob, nina = login("alice"), login("bob"), login(newcomer("nina"), stranger=True)
     chat = group(alice, bob)
     not_changed("user.not.found", alice, chat, "add", nina.user_id)
@@ -237,7 +237,7 @@ def test_strangers_added(login: LogIn, newcomer: Newcomer, group: Group) -> None
 
 @case("GRP-06")
 def test_too_many(login: LogIn, newcomer: Newcomer, group: Group, limits: Limits) -> None:
-    """One more than maxGroupMembers is refused, exactly maxGroupMembers are not."""
+    """A group accepts exactly maxGroupMembers members, and refuses one more."""
     most = limits["maxGroupMembers"]
     if most > MOST_MEMBERS:
         skip(f"maxGroupMembers is {most}, too many to register: {LESS}")
@@ -255,7 +255,7 @@ def test_too_many(login: LogIn, newcomer: Newcomer, group: Group, limits: Limits
 
 @case("GRP-07")
 def test_removed(login: LogIn, group: Group, cid: Cid) -> None:
-    """A removed user is told on every connection, and then gets nothing; the chat is unknown to them."""
+    """All connections of a removed user are told; then the user gets no pushes, and the chat is unknown."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     laptop = login("carol", "laptop")
     chat = group(alice, bob, carol)
@@ -283,7 +283,7 @@ def test_removed(login: LogIn, group: Group, cid: Cid) -> None:
 @case("GRP-08")
 @pytest.mark.parametrize("how", ["removed", "left"])
 def test_gone_while_away(login: LogIn, group: Group, how: str) -> None:
-    """A delta says once that a chat was removed; a full login and the chat list omit it."""
+    """One delta reports the removed chat; later deltas, full logins and the chat list omit it."""
     alice, carol = login("alice"), login("carol")
     laptop = login("carol", "laptop")
     chat = group(alice, carol)
@@ -306,7 +306,7 @@ def test_gone_while_away(login: LogIn, group: Group, how: str) -> None:
 
 @case("GRP-09")
 def test_back_again(login: LogIn, group: Group, cid: Cid) -> None:
-    """A user who is added again has the chat again, also in the delta."""
+    """A user who is added again gets the chat back, and a delta has it."""
     alice, carol = login("alice"), login("carol")
     chat = group(alice, carol)
     known = marks(settled(carol))
@@ -321,7 +321,7 @@ def test_back_again(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-10")
 def test_with_their_messages(login: LogIn, group: Group, cid: Cid) -> None:
-    """With cleanMsgPeriod -1, the removed user's messages are deleted for everybody; events stay."""
+    """With cleanMsgPeriod -1, the removed user's messages are deleted for everybody; the events stay."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     said = [say(carol, chat, cid())["id"] for _ in range(2)]
@@ -340,7 +340,7 @@ def test_with_their_messages(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-11")
 def test_administrators(login: LogIn, group: Group) -> None:
-    """Every member sees rights, and only users who have a right can grant it."""
+    """Every member sees the administrators' rights; a user can grant only rights that they have."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     change(alice, chat, "add", bob.user_id, type="ADMIN", permissions=MEMBERS | ADMINS)
@@ -359,7 +359,7 @@ def test_administrators(login: LogIn, group: Group) -> None:
 
 @case("GRP-12")
 def test_rights(login: LogIn, group: Group, newcomer: Newcomer) -> None:
-    """A user without the right changes nothing, and nobody can take the owner's rights."""
+    """Changes by a user without the right are refused; nobody can remove or demote the owner."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     nina = login(newcomer(), interactive=False)
     chat = group(alice, bob, carol)
@@ -414,7 +414,7 @@ def test_owner_stays(login: LogIn, group: Group, cid: Cid) -> None:
 @case("GRP-15")
 @pytest.mark.parametrize("count", [1, 2, 50])
 def test_pages(login: LogIn, group: Group, count: int) -> None:
-    """All pages together have every member once."""
+    """Pages together list every member once."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     found: list[int] = []
@@ -433,7 +433,7 @@ def test_pages(login: LogIn, group: Group, count: int) -> None:
 
 @case("GRP-16")
 def test_some_members(login: LogIn, group: Group, newcomer: Newcomer) -> None:
-    """Lists only administrators, or only members with a name, in upper or lower case."""
+    """The list can be limited to administrators, or to members with a name in any case."""
     alice, bob, nina = login("alice"), login("bob"), login(newcomer("Nina"), interactive=False)
     chat = group(alice, bob, nina)
     change(alice, chat, "add", bob.user_id, type="ADMIN", permissions=MEMBERS)
@@ -450,7 +450,7 @@ def test_some_members(login: LogIn, group: Group, newcomer: Newcomer) -> None:
 
 @case("GRP-17")
 def test_title(login: LogIn, group: Group) -> None:
-    """Everybody gets a new title, and an event announces it."""
+    """All members see a new title, and an event announces it."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     known = marks(settled(bob))
@@ -476,7 +476,7 @@ def test_description(login: LogIn, group: Group) -> None:
 
 @case("GRP-19")
 def test_options(login: LogIn, group: Group) -> None:
-    """Named options change, the others stay; unknown ones are refused."""
+    """An update changes only the options that it names; an unknown option is refused."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     update(alice, chat, options={"ALL_CAN_PIN_MESSAGE": True, "ONLY_ADMIN_CAN_ADD_MEMBER": True})
@@ -524,7 +524,7 @@ def test_pin_after_a_block(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
 
 @case("GRP-21")
 def test_new_owner(login: LogIn, group: Group) -> None:
-    """Ownership goes to a member and to nobody else."""
+    """An owner can give a group to a member, and to nobody else."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     for user in (carol.user_id, NOBODY):
@@ -539,7 +539,7 @@ def test_new_owner(login: LogIn, group: Group) -> None:
 
 @case("GRP-22")
 def test_all_or_nothing(login: LogIn, group: Group) -> None:
-    """One change that is not allowed causes the whole request to be refused."""
+    """If one change of a request is not allowed, the whole request is refused."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob, title="Picnic")
     bob.refused("not.allowed", "CHAT_UPDATE", {"chatId": chat, "theme": "Mine", "description": "mine"})
@@ -549,7 +549,7 @@ def test_all_or_nothing(login: LogIn, group: Group) -> None:
 
 @case("GRP-23")
 def test_nothing_new(login: LogIn, group: Group) -> None:
-    """A change without effect is answered and pushed to nobody."""
+    """A change without effect is answered, but causes no push."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob, title="Picnic")
     equal(update(alice, chat, theme="Picnic")["title"], "Picnic", "title")
@@ -561,7 +561,7 @@ def test_nothing_new(login: LogIn, group: Group) -> None:
 
 @case("GRP-24")
 def test_deleted(login: LogIn, group: Group) -> None:
-    """A group deleted by its owner is gone for everybody, also for users who are offline."""
+    """A group that its owner deletes is gone for everybody; offline users learn it from a delta."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat = group(alice, bob)
     forget(laptop)
@@ -590,7 +590,7 @@ def test_not_deleted(login: LogIn, group: Group, cid: Cid) -> None:
 @case("GRP-26")
 @pytest.mark.parametrize("where", ["group", "dialog"])
 def test_cleared(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """A history cleared for one user is gone only for them, including unread messages."""
+    """Clearing the history for oneself also clears unread messages; others keep their history."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob) if where == "group" else dialog(alice, bob)
     said = [say(alice, chat, cid()) for _ in range(3)]
@@ -625,14 +625,14 @@ def test_cleared_for_all(login: LogIn, group: Group, cid: Cid) -> None:
 
 
 def invite(device: Device, chat: int) -> str:
-    """A new link of a group."""
+    """Makes a new link to a group and returns it."""
     return update(device, chat, revokePrivateLink=True)["link"]
 
 
 @case("GRP-28")
 @pytest.mark.parametrize("before", ["", "https://example.org/"], ids=["from join on", "whole"])
 def test_joined(login: LogIn, group: Group, cid: Cid, before: str) -> None:
-    """A user with the link joins, is announced once, and sees the history."""
+    """A user joins by the link and sees the history; a second request announces nothing."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     said = say(bob, chat, cid())
@@ -648,7 +648,7 @@ def test_joined(login: LogIn, group: Group, cid: Cid, before: str) -> None:
 
 @case("GRP-29")
 def test_no_such_link(login: LogIn, group: Group) -> None:
-    """A replaced link is treated like an unknown one."""
+    """A replaced link is refused like an unknown link."""
     alice, carol = login("alice"), login("carol")
     chat = group(alice)
     old = invite(alice, chat)
@@ -660,7 +660,7 @@ def test_no_such_link(login: LogIn, group: Group) -> None:
 
 @case("GRP-30")
 def test_invitation(login: LogIn, group: Group) -> None:
-    """A group has one link at a time, and members without the right do not see it."""
+    """A group has one valid link; members without the right to invite do not see it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     first, second = invite(alice, chat), invite(alice, chat)
@@ -680,7 +680,7 @@ def test_dead_link(login: LogIn) -> None:
 
 @case("GRP-32")
 def test_look(login: LogIn, group: Group, cid: Cid) -> None:
-    """Before joining a user sees title and number of members, and no messages."""
+    """Before joining, a user sees the title and the number of members, but no messages."""
     alice, carol = login("alice"), login("carol")
     chat = group(alice, title="Picnic")
     say(alice, chat, cid())
@@ -694,7 +694,7 @@ def test_look(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("GRP-64")
 def test_administrators_by_the_operation(login: LogIn, group: Group) -> None:
-    """Some clients appoint administrators by the operation alone, without a type or permissions."""
+    """The operation `admin` appoints an administrator even without `type` and `permissions`."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
 

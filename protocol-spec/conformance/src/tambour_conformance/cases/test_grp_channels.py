@@ -39,12 +39,12 @@ from tambour_conformance.wire import Frame
 
 #: Rights of administrators of a channel.
 POST, EDIT = 256, 512
-#: A group without members.
+#: The id of a chat that does not exist.
 NOWHERE = -1
 
 
 def channel(cid: Cid, creator: Device, *readers: Device, title: str = "conformance") -> int:
-    """Makes a channel; every connection given has read its pushes about it."""
+    """Makes a channel, and waits until all given connections have read their pushes about it."""
     request = new_group(cid(), *(each.user_id for each in readers), title=title)
     request["message"]["attaches"][0]["chatType"] = "CHANNEL"
     made = creator.call("MSG_SEND", request)["chatId"]
@@ -53,7 +53,7 @@ def channel(cid: Cid, creator: Device, *readers: Device, title: str = "conforman
 
 
 def some_name() -> str:
-    """An unused public name: the chats of earlier cases still exist."""
+    """A random public name, because chats of earlier cases still have their names."""
     return f"c_{secrets.token_hex(8)}"
 
 
@@ -68,19 +68,19 @@ def found(device: Device, query: str) -> list[dict[str, Any]]:
 
 
 def waiting(device: Device, chat: int) -> list[int]:
-    """The users who request to join."""
+    """The ids of the users who ask to join."""
     return members(device, chat, type="JOIN_REQUEST")
 
 
 def unread_preview(seen: dict[str, Any], chat: int) -> None:
-    """Checks a chat as shown to a user who is not a member: without members and messages."""
+    """Checks that a chat, as shown to a user who is not a member, has no members and no messages."""
     equal((seen["id"], seen["participants"]), (chat, {}), "the chat shown to an outsider")
     check("lastMessage" not in seen, "no message", seen.get("lastMessage"))
 
 
 @case("GRP-33")
 def test_channel_made(login: LogIn, cid: Cid) -> None:
-    """A channel is created like a group, with its own type."""
+    """A channel is created like a group, but with the type CHANNEL."""
     alice, bob = login("alice"), login("bob")
     request = new_group(cid(), bob.user_id, title="News")
     request["message"]["attaches"][0]["chatType"] = "CHANNEL"
@@ -97,7 +97,7 @@ def test_channel_made(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-34")
 def test_post(login: LogIn, cid: Cid) -> None:
-    """The owner and administrators with the permission post; readers do not see the author."""
+    """The owner and administrators with the permission can post; readers do not see who posted."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = channel(cid, alice, bob, carol)
     change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=POST)
@@ -115,7 +115,7 @@ def test_post(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-63")
 def test_key_of_a_post(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Only the author sees the cid of a post, on every device."""
+    """The author's devices all see the cid of a post; nobody else does."""
     account, bob = newcomer("nina"), login("bob")
     nina, laptop = login(account), login(account, "laptop")
     chat = channel(cid, nina, laptop, bob)
@@ -168,7 +168,7 @@ def test_readers(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-37")
 def test_members_of_channel(login: LogIn, cid: Cid) -> None:
-    """Joining and leaving are pushed only to the user who joins or leaves."""
+    """Only a user who is added or removed gets a push about it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = channel(cid, alice, bob)
     before = ids(history(alice, chat, backward=50))
@@ -184,7 +184,7 @@ def test_members_of_channel(login: LogIn, cid: Cid) -> None:
 
 @case("GRP-38")
 def test_public_name(login: LogIn, cid: Cid) -> None:
-    """Everybody sees a public name; it is gone once the chat is private."""
+    """All members see the public name of a chat; a private chat has none."""
     alice, bob = login("alice"), login("bob")
     chat = channel(cid, alice, bob)
     name = some_name()
@@ -233,7 +233,7 @@ def test_no_name(login: LogIn, cid: Cid, limits: Limits) -> None:
 @case("GRP-41")
 @pytest.mark.parametrize("form", ["{}", "@{}", "https://example.org/{}"], ids=["alone", "at", "whole"])
 def test_by_name(login: LogIn, cid: Cid, form: str) -> None:
-    """A user can join by the name as long as the chat has it."""
+    """A user can join by the public name while the chat has that name."""
     alice, carol = login("alice"), login("carol")
     chat = channel(cid, alice)
     name = some_name()
@@ -247,7 +247,7 @@ def test_by_name(login: LogIn, cid: Cid, form: str) -> None:
 
 
 def asked(login: LogIn, group: Group) -> tuple[Device, Device, Device, int]:
-    """Alice's group with Bob, which Carol has asked to join."""
+    """Alice, Bob, Carol, and the id of Alice's group with Bob that Carol has asked to join."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     link = invite(alice, chat)
@@ -260,7 +260,7 @@ def asked(login: LogIn, group: Group) -> tuple[Device, Device, Device, int]:
 
 @case("GRP-42")
 def test_asking_first(login: LogIn, group: Group) -> None:
-    """A user who follows the link waits for approval, and nobody gets a push."""
+    """A user who follows the link waits for approval; the members get no push."""
     alice, bob, carol, chat = asked(login, group)
     equal(waiting(alice, chat), [carol.user_id], "who waits")
     equal(carol.call("CHAT_INFO", {"chatIds": [chat]})["chats"], [], "the chat of who waits")
@@ -299,7 +299,7 @@ def test_who_asks(login: LogIn, group: Group) -> None:
 
 @case("GRP-61")
 def test_request_taken_back(login: LogIn, group: Group) -> None:
-    """A waiting user withdraws the request by leaving, once."""
+    """A waiting user withdraws the request with CHAT_LEAVE; a second CHAT_LEAVE is refused."""
     alice, bob, carol, chat = asked(login, group)
     carol.call("CHAT_LEAVE", {"chatId": chat})
     equal(waiting(alice, chat), [], "who waits")
@@ -331,7 +331,7 @@ def test_decided(login: LogIn, group: Group) -> None:
 
 @case("GRP-45")
 def test_look_at_channel(login: LogIn, cid: Cid) -> None:
-    """A public chat shows its name and number of members, and no posts."""
+    """An outsider sees the name and the number of members of a public chat, but no posts."""
     alice, carol = login("alice"), login("carol")
     chat = channel(cid, alice, title="News")
     name = some_name()
@@ -356,7 +356,7 @@ def test_personal_config(login: LogIn, group: Group) -> None:
 
 @case("GRP-47")
 def test_pin_hidden(login: LogIn, group: Group) -> None:
-    """A pinned message is hidden on the user's own devices."""
+    """A user hides the pinned message and shows it again; only their own devices are told."""
     phone, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat = group(phone, bob)
     laptop.fence()
@@ -370,7 +370,7 @@ def test_pin_hidden(login: LogIn, group: Group) -> None:
 
 @case("GRP-48")
 def test_put_away(login: LogIn, cid: Cid, group: Group) -> None:
-    """A chat is hidden for one of its members until a new message."""
+    """A member hides a chat for themselves; a new message shows it again."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     mark = settled(bob)
@@ -407,7 +407,7 @@ def test_brought_back(login: LogIn, cid: Cid, group: Group) -> None:
 
 @case("GRP-49")
 def test_suggested(login: LogIn, cid: Cid) -> None:
-    """Large public chats come first, and the caller's own chats not at all."""
+    """Suggestions list large public chats first, and omit chats that the caller is in."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     large, small = channel(cid, alice, bob), channel(cid, alice)
     for chat in (large, small):
@@ -420,7 +420,7 @@ def test_suggested(login: LogIn, cid: Cid) -> None:
         unread_preview(each, each["id"])
     mine = ids(bob.call("CHAT_SUGGEST", {"count": 100})["chats"])
     check(large not in mine, "without the caller's own", mine)
-    # Make room: the chats of later runs must be among the first results.
+    # Make these chats private again, because later runs need their own chats among the first results.
     for chat in (large, small):
         update(alice, chat, access="PRIVATE")
 
@@ -428,7 +428,7 @@ def test_suggested(login: LogIn, cid: Cid) -> None:
 @case("GRP-51")
 @pytest.mark.parametrize("kind", ["group", "channel"])
 def test_who_sees_the_link(login: LogIn, group: Group, cid: Cid, kind: str) -> None:
-    """With the option, all members see the invitation link; members who can make one always see it."""
+    """Members who can invite always see the link; with the option, all members see it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol) if kind == "group" else channel(cid, alice, bob, carol)
     change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=ADMINS)
@@ -451,7 +451,7 @@ def test_who_sees_the_link(login: LogIn, group: Group, cid: Cid, kind: str) -> N
 
 @case("SRC-21")
 def test_public_chats(login: LogIn, group: Group, cid: Cid) -> None:
-    """Public chats are found by their titles, private ones are not."""
+    """Public chats are found by their titles; private chats are not."""
     alice, carol = login("alice"), login("carol")
     first, second = word(), word()
     chat = channel(cid, alice, title=f"{first} {second}")

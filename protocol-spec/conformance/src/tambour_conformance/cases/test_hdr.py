@@ -19,7 +19,7 @@ PROTOCOL = bundle.load()
 @case("HDR-01")
 @pytest.mark.parametrize("version", PROTOCOL.versions_read)
 def test_version_accepted(stranger: Connection, protocol: Bundle, version: int) -> None:
-    """Requests of each accepted version are answered with the version the server writes, also refusals."""
+    """For each accepted version of a request, the server writes its own version in replies and refusals."""
     answers = [
         stranger.call("SESSION_INIT", {}, version=version),
         stranger.call("PING", {}, version=version),
@@ -30,7 +30,7 @@ def test_version_accepted(stranger: Connection, protocol: Bundle, version: int) 
 
 @case("HDR-01")
 def test_version_of_pushes(login: LogIn, group: Group) -> None:
-    """Pushes carry the version the server writes, whatever version the receiver uses."""
+    """The server writes its own version in pushes, whatever version the receiver uses."""
     alice, bob = login("alice"), login("bob")
     bob.call("PING", {}, version=11)
     group(alice, bob)
@@ -47,7 +47,7 @@ def test_version_refused(stranger: Connection, version: int) -> None:
 
 @case("HDR-02")
 def test_version_refused_in_the_middle(client: Connection) -> None:
-    """A connection that began correctly is closed too; earlier requests are answered."""
+    """A wrong version after correct packets also closes the connection; earlier requests are answered."""
     seq, good = client.packet("PING", {})
     _, bad = client.packet("PING", {}, version=12)
     client.coalesce(good, bad)
@@ -58,7 +58,7 @@ def test_version_refused_in_the_middle(client: Connection) -> None:
 @case("HDR-03")
 @pytest.mark.parametrize("command", [1, 2, 3])
 def test_receipts_are_ignored(client: Connection, command: int) -> None:
-    """A packet of cmd 1, 2 or 3 is not a request, whatever its opcode, seq and payload."""
+    """The server ignores a packet of cmd 1, 2 or 3, whatever its opcode, seq and payload."""
     for opcode in ("PING", "NOTIF_MESSAGE", "SESSION_INIT", 60_000):
         client.send(opcode, {"chatId": 1, "messageId": 2}, command=command, seq=130)
     client.send("PING", payload=b"\xc1", command=command)
@@ -95,7 +95,7 @@ def test_opcode_not_served(client: Connection, protocol: Bundle, name: str) -> N
 
 @case("HDR-06")
 def test_opcodes_not_served_are_no_soft_errors(client: Connection, protocol: Bundle) -> None:
-    """All unserved opcodes on one connection, many more than maxSoftErrors, do not close it."""
+    """A connection stays open although it sends all unserved opcodes, many more than maxSoftErrors."""
     for name in protocol.known:
         client.answer(client.send(name, {}))
     client.silence_by_fence()
@@ -113,14 +113,14 @@ def test_push_sent_by_a_client(alice: Device, name: str) -> None:
 
 @case("HDR-07")
 def test_receipt_as_a_request(alice: Device) -> None:
-    """NOTIF_MESSAGE as a request, which one client sends as a receipt, is answered."""
+    """The request NOTIF_MESSAGE, which one client sends as a receipt, is answered."""
     alice.call("NOTIF_MESSAGE", {"chatId": 1, "messageId": "2"})
     alice.silence_by_fence()
 
 
 @case("HDR-08")
 def test_high_byte_of_the_opcode(client: Connection, protocol: Bundle) -> None:
-    """Opcodes whose low byte is that of PING or SESSION_INIT are refused, so their high byte was read."""
+    """An opcode that differs from a served one only in its high byte is refused: the server reads both."""
     served = {each.number for each in protocol.served.values()}
     checked = 0
     for low in (protocol.opcode("PING"), protocol.opcode("SESSION_INIT")):

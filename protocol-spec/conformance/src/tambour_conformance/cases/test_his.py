@@ -36,14 +36,14 @@ def page_of(
     earliest: int = 0,
     latest: int = 0,
 ) -> list[int]:
-    """The ids that CHAT_HISTORY should return from a chat with these messages, oldest first."""
+    """The ids, oldest first, that CHAT_HISTORY should return if the chat has these messages."""
     older = [each for each in messages if each["time"] <= start and each["time"] >= earliest]
     newer = [each for each in messages if each["time"] > start and (not latest or each["time"] <= latest)]
     return ids(older[len(older) - min(backward, len(older)) :] + newer[:forward])
 
 
 def quiet_chat(device: Device, group: Group, cid: Cid, count: int) -> tuple[int, Messages]:
-    """Makes a group of one user with `count` messages; returns these and the event before them."""
+    """Makes a group of one user with `count` messages; returns its id, the first event and the messages."""
     chat = group(device)
     burst(device, chat, [cid() for _ in range(count)])
     messages = history(device, chat, backward=count + 1)
@@ -58,7 +58,7 @@ def quiet_chat(device: Device, group: Group, cid: Cid, count: int) -> tuple[int,
 @case("HIS-01")
 @pytest.mark.parametrize("start", ["absent", "nil", "in the future", "at the end of time"])
 def test_newest(login: LogIn, group: Group, cid: Cid, start: str) -> None:
-    """Without an anchor, or with one in the future, the newest messages come, the oldest of them first."""
+    """Without an anchor, or with one in the future, the page has the newest messages, oldest first."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 7)
     future = {"in the future": messages[-1]["time"] + DAY_MS, "at the end of time": (1 << 63) - 1}
@@ -69,7 +69,7 @@ def test_newest(login: LogIn, group: Group, cid: Cid, start: str) -> None:
 
 @case("HIS-02")
 def test_forward(login: LogIn, group: Group, cid: Cid) -> None:
-    """A page forward from a time has the messages after it, not the one at that time."""
+    """A page forward from a time begins after that time, and omits the message at that time."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 7)
     for index in range(len(messages)):
@@ -81,7 +81,7 @@ def test_forward(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("HIS-03")
 def test_both_ways(login: LogIn, group: Group, cid: Cid) -> None:
-    """A page in both directions has the message itself once, one before it and two after it."""
+    """A page in both directions has the anchor's message once, and its neighbours on both sides."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 7)
     for index in range(1, len(messages)):
@@ -91,10 +91,10 @@ def test_both_ways(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("HIS-04")
 def test_any_anchor(login: LogIn, group: Group, cid: Cid) -> None:
-    """A page is right for any anchor (before the first, at one, between two, after the last) and counts."""
+    """A page is right for any counts and for any anchor: before, at, between or after the messages."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 6)
-    # A deleted message leaves a time between its neighbours.
+    # The time of a deleted message is an anchor between two messages.
     removed = messages.pop(3)
     alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [removed["id"]]})
     anchors = [
@@ -119,7 +119,7 @@ def test_any_anchor(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("HIS-04")
 def test_random_pages(login: LogIn, group: Group, cid: Cid, rng: random.Random) -> None:
-    """Two hundred random pages of a chat with gaps, also with bounds, match pages computed from a list."""
+    """Two hundred random pages match pages computed from a list, with deleted messages and time bounds."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 60)
     gone = rng.sample(ids(messages[1:]), 15)
@@ -149,7 +149,7 @@ def test_random_pages(login: LogIn, group: Group, cid: Cid, rng: random.Random) 
 @case("HIS-05")
 @pytest.mark.parametrize("size", [1, 2, 7, 50])
 def test_walk_back(login: LogIn, group: Group, cid: Cid, rng: random.Random, size: int) -> None:
-    """Paging from newest to oldest while others send and delete returns no message twice and skips none."""
+    """Paging backward returns each message once, even while other users send and delete."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     burst(bob, chat, [cid() for _ in range(40)], listeners=[alice, carol])
@@ -164,7 +164,7 @@ def test_walk_back(login: LogIn, group: Group, cid: Cid, rng: random.Random, siz
     walked: Messages = []
     anchor: int | None = None
     while True:
-        # These requests are in flight while the page is read, and all are answered before the next page.
+        # These requests are in flight while the page is read. Their answers are read before the next page.
         writer = rng.choice([bob, carol])
         others = [begin(writer, chat, cid())]
         if len(mine[writer.user_id]) > 20:
@@ -193,7 +193,7 @@ def test_walk_back(login: LogIn, group: Group, cid: Cid, rng: random.Random, siz
 @case("HIS-05")
 @pytest.mark.parametrize("size", [1, 2, 7, 50])
 def test_walk_forward(login: LogIn, group: Group, cid: Cid, size: int) -> None:
-    """Paging from oldest to newest does the same; messages sent meanwhile come at the end."""
+    """Paging forward returns each message once; messages sent meanwhile come at the end."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     burst(bob, chat, [cid() for _ in range(40)], listeners=[alice])
@@ -217,7 +217,7 @@ def test_walk_forward(login: LogIn, group: Group, cid: Cid, size: int) -> None:
 
 @case("HIS-06")
 def test_odd_counts(login: LogIn, group: Group, cid: Cid) -> None:
-    """0 in both directions, or no count at all, returns nothing; a negative count is refused."""
+    """A request with counts of 0, or without counts, returns nothing; a negative count is refused."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 3)
     for fields in ({}, {"backward": 0}, {"forward": 0}, {"backward": 0, "forward": 0}):
@@ -235,7 +235,7 @@ def test_odd_counts(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("HIS-06")
 def test_large_counts(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """A count above maxHistoryPage counts as maxHistoryPage, in each direction and in both together."""
+    """A page has at most maxHistoryPage messages, in one direction and in both together."""
     alice, most = login("alice"), limits["maxHistoryPage"]
     chat = group(alice)
     burst(alice, chat, [cid() for _ in range(most + 20)])
@@ -263,7 +263,7 @@ def test_empty_chat(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("HIS-08")
 def test_times_differ(login: LogIn, group: Group, cid: Cid) -> None:
-    """A thousand messages sent by four members at once have a thousand times, in the order of their ids."""
+    """A thousand messages that four members send at once have distinct times, in the order of their ids."""
     names = ("alice", "bob", "carol", "dave")
     everybody = [login(name) for name in names]
     chat = group(everybody[0], *everybody[1:])
@@ -290,7 +290,7 @@ def test_times_differ(login: LogIn, group: Group, cid: Cid) -> None:
 @case("HIS-11")
 @pytest.mark.parametrize("direction", ["backward", "forward"])
 def test_page_that_does_not_fit(login: LogIn, group: Group, cid: Cid, limits: Limits, direction: str) -> None:
-    """If messages exceed maxReplyBytes, fewer come, next to the anchor; further pages have the rest."""
+    """A page above maxReplyBytes has only the messages next to the anchor; later pages have the rest."""
     text = "長" * limits["maxTextUnits"]
     count = limits["maxReplyBytes"] // len(text.encode()) + 20
     if count > limits["maxHistoryPage"]:
@@ -325,7 +325,7 @@ def test_page_that_does_not_fit(login: LogIn, group: Group, cid: Cid, limits: Li
 
 @case("HIS-12")
 def test_history_of_a_strangers_chat(login: LogIn, group: Group, cid: Cid) -> None:
-    """The history of a chat of others, and everything else in it, is refused like that of an unknown chat."""
+    """Requests for the content of another user's chat are refused like requests for an unknown chat."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     theirs = group(bob, carol)
     say(bob, theirs, cid())
@@ -346,7 +346,7 @@ def test_history_of_a_strangers_chat(login: LogIn, group: Group, cid: Cid) -> No
 
 @case("HIS-13")
 def test_more(login: LogIn, group: Group, cid: Cid) -> None:
-    """`more` says for every page whether a requested direction continues after it."""
+    """`more` says whether there are further messages in a direction that the page was requested for."""
     alice = login("alice", capabilities=["history-more"])
     chat, messages = quiet_chat(alice, group, cid, 6)
     for anchor in (0, *(each["time"] for each in messages), messages[-1]["time"] + DAY_MS):
@@ -362,7 +362,7 @@ def test_more(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("HIS-13")
 def test_more_behind_what_is_gone(login: LogIn, group: Group, cid: Cid) -> None:
-    """Deleted or hidden messages do not count for `more`."""
+    """`more` is false if only deleted or hidden messages follow."""
     alice = login("alice", capabilities=["history-more"])
     chat, messages = quiet_chat(alice, group, cid, 4)
     alice.call("MSG_DELETE", {"chatId": chat, "messageIds": ids(messages[1:3])})

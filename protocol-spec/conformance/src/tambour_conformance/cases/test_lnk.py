@@ -12,22 +12,22 @@ from tambour_conformance.settings import Settings
 from tambour_conformance.talk import NOBODY, SAVED, history, say, time_out
 from tambour_conformance.verdict import case, check, equal, skip
 
-#: Links for which the suite's `previews.py` has a preview.
+#: The host of the links for which the suite's `previews.py` has a preview.
 HOST = "https://preview.test"
-#: Its preview of /page.
+#: The preview of the link `{HOST}/page`.
 PAGE = {"url": f"{HOST}/page", "title": "A page", "description": "What it says."}
 PICTURE = {"url": f"{HOST}/picture.jpg", "width": 600, "height": 400}
 
 
 @pytest.fixture
 def program(settings: Settings) -> None:
-    """Skips unless the server makes its previews with the suite's program."""
+    """Skips the case unless the server makes its previews with the suite's program."""
     if not settings.link_previews:
         skip("needs --link-previews")
 
 
 def previews(device: Device, text: str, **fields: Any) -> list[dict[str, Any]]:
-    """The attachments of a reply: one SHARE or none."""
+    """Requests a preview; returns the attachments of the reply, one SHARE or none."""
     attachments = device.call("MSG_SHARE_PREVIEW", {"text": text, **fields})["attachments"]
     check(type(attachments) is list and len(attachments) <= 1, "one attachment or none", attachments)
     for each in attachments:
@@ -48,7 +48,7 @@ def units(text: str) -> int:
     ids=["nothing", "words", "another-scheme", "no-scheme", "within-a-word", "no-host"],
 )
 def test_no_link(alice: Device, text: str) -> None:
-    """A text without a link is not an error."""
+    """A text without a link gets an empty reply, not an error."""
     equal(previews(alice, text), [], "attachments")
 
 
@@ -66,7 +66,7 @@ def test_no_link(alice: Device, text: str) -> None:
     ids=["alone", "in-a-sentence", "in-brackets", "in-quotes", "two", "in-markup"],
 )
 def test_first_link(alice: Device, settings: Settings, text: str) -> None:
-    """The first link is previewed, without the surrounding text; a server without previews returns none."""
+    """The reply has a preview of the first link in a text, without the characters around the link."""
     found = previews(alice, text, chatId=SAVED)
     if not settings.link_previews:
         skip("whether there are previews is known with --link-previews")
@@ -78,7 +78,7 @@ def test_first_link(alice: Device, settings: Settings, text: str) -> None:
 @case("LNK-03")
 @pytest.mark.parametrize("path", ["nothing", "fails", "nonsense", "wrong", "hangs"])
 def test_nothing_found(alice: Device, limits: Limits, settings: Settings, path: str) -> None:
-    """Whatever fails in the page or the program, the client gets an empty list."""
+    """If the page or the program fails in any way, the client gets an empty list."""
     within = time_out(limits, "linkPreviewTimeoutMs") if path == "hangs" else 0
     seq = alice.send("MSG_SHARE_PREVIEW", {"text": f"{HOST}/{path}"})
     reply = alice.reply(seq, within=within + settings.target.timeout)
@@ -89,7 +89,7 @@ def test_nothing_found(alice: Device, limits: Limits, settings: Settings, path: 
 @case("LNK-04")
 @pytest.mark.usefixtures("program")
 def test_long_words(alice: Device, limits: Limits) -> None:
-    """Title and description are as long as the limit, or a unit shorter to keep a character whole."""
+    """Long titles and descriptions are cut at the limit, or one unit before it to keep a character whole."""
     preview = previews(alice, f"{HOST}/long")[0]
     for key, limit in (("title", "maxTitleUnits"), ("description", "maxDescriptionUnits")):
         most = limits[limit]
@@ -99,9 +99,9 @@ def test_long_words(alice: Device, limits: Limits) -> None:
 @case("LNK-05")
 @pytest.mark.usefixtures("program")
 def test_nobody_waits(alice: Device, cid: Cid, limits: Limits) -> None:
-    """A message, a page of history and a PING sent after a preview that hangs are answered before it."""
+    """Later requests of the client are answered while the program for a preview hangs."""
     within = time_out(limits, "linkPreviewTimeoutMs")
-    # A different link, because a link that has just failed is not tried again.
+    # Each run uses a different link, because the server does not retry a link that has just failed.
     slow = alice.send("MSG_SHARE_PREVIEW", {"text": f"{HOST}/hangs?{cid()}"})
     say(alice, SAVED, cid())
     history(alice, SAVED, backward=1)
@@ -113,7 +113,7 @@ def test_nobody_waits(alice: Device, cid: Cid, limits: Limits) -> None:
 @case("LNK-06")
 @pytest.mark.usefixtures("program")
 def test_preview_is_sent(login: LogIn, cid: Cid) -> None:
-    """A message with the preview's id, alone or with other fields, carries the preview the server made."""
+    """A message with a preview's id carries the server's preview, whatever other fields it has."""
     alice, laptop = login("alice"), login("alice", "laptop")
     preview = previews(alice, f"{HOST}/page")[0]
     others = {"url": "https://example.org/", "title": "another title", "description": "another one"}
@@ -129,7 +129,7 @@ def test_preview_is_sent(login: LogIn, cid: Cid) -> None:
 
 @case("LNK-07")
 def test_unknown_preview(alice: Device, cid: Cid) -> None:
-    """An unknown id is accepted with an address, and refused without one."""
+    """A message with an unknown preview id is accepted if it has an address, and refused otherwise."""
     attach: dict[str, Any] = {"_type": "SHARE", "shareId": NOBODY}
     message = {"cid": cid(), "text": "hello", "attaches": [attach]}
     alice.refused("error.message.invalid", "MSG_SEND", {"chatId": SAVED, "message": message})

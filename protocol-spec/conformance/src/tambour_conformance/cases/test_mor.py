@@ -34,13 +34,13 @@ def walk(device: Device, kind: str, since: int, up_to: int, count: int) -> list[
 
 
 def changed(login: LogIn, group: Group, cid: Cid, count: int) -> tuple[Device, dict[str, Any], list[int]]:
-    """Alice with `sync-more`, her marks, and the chats that changed since, the newest change first."""
+    """Alice with `sync-more`, her marks, and the chats that changed after them, the newest change first."""
     alice, bob = login("alice", capabilities=["sync-more"]), login("bob")
     chats = [group(bob, alice) for _ in range(count)]
     known = marks(settled(alice))
     for chat in chats:
         say(bob, chat, cid())
-        # The next change gets another millisecond.
+        # Waits, so that the next change gets a later millisecond.
         settled(bob)
     return alice, known, chats[::-1]
 
@@ -48,7 +48,7 @@ def changed(login: LogIn, group: Group, cid: Cid, count: int) -> tuple[Device, d
 @case("SYN-17")
 @pytest.mark.parametrize("count", [1, 3, 9], ids=["one", "some", "more than there are"])
 def test_newest_of_a_delta(login: LogIn, group: Group, cid: Cid, count: int) -> None:
-    """The newest changes come, with the range of the others; a client without `sync-more` gets all."""
+    """A delta has the newest changes and the range of the others; without `sync-more` it has all changes."""
     alice, known, chats = changed(login, group, cid, 6)
     delta = login_again(alice, **known, chatsCount=count)
     equal(ids(delta["chats"]), chats[:count], "chats of the delta")
@@ -67,7 +67,7 @@ def test_newest_of_a_delta(login: LogIn, group: Group, cid: Cid, count: int) -> 
 @case("MOR-01")
 @pytest.mark.parametrize("count", [1, 2, 7, 50])
 def test_range(login: LogIn, group: Group, cid: Cid, count: int) -> None:
-    """Each change comes once, for any page size, the newest first, including chats that were left."""
+    """The pages of a range have each change once, the newest first, including chats that were left."""
     alice, known, chats = changed(login, group, cid, 6)
     alice.call("CHAT_LEAVE", {"chatId": chats[5]})
     pages = walk(alice, "CHATS", known["chatsSync"], END_OF_TIME, count)
@@ -119,7 +119,7 @@ def test_range_of_drafts(login: LogIn, newcomer: Newcomer, group: Group, count: 
 @case("MOR-02")
 @pytest.mark.parametrize("count", [1, 2])
 def test_one_moment(login: LogIn, newcomer: Newcomer, count: int) -> None:
-    """Contacts of one phone book share a millisecond: a page has all of them, however small its count."""
+    """A page never splits a millisecond: it has all contacts of one phone book, however small its count."""
     owner = login(newcomer("owner"), capabilities=["sync-more"])
     people = [login(newcomer(), interactive=False) for _ in range(4)]
     mark = settled(owner)["time"]
@@ -134,7 +134,7 @@ def test_one_moment(login: LogIn, newcomer: Newcomer, count: int) -> None:
 
 @case("MOR-03")
 def test_change_meanwhile(login: LogIn, group: Group, cid: Cid) -> None:
-    """An item that changes while the range is read leaves the range, and comes with the next delta."""
+    """An item that changes while the client reads a range leaves the range; the next delta has it."""
     alice, known, chats = changed(login, group, cid, 4)
     delta = login_again(alice, **known, chatsCount=1)
     (left,) = (each for each in delta["more"] if each["kind"] == "CHATS")
@@ -146,7 +146,7 @@ def test_change_meanwhile(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MOR-06")
 def test_since_the_login(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """A device can read changes since its login without another login."""
+    """A device can read the changes after its login without a new login."""
     account = newcomer("owner")
     phone, laptop = login(account), login(account, "laptop")
     other = login(newcomer("other"))

@@ -37,15 +37,15 @@ from tambour_conformance.talk import (
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: Cases that would have to fill a larger group by registering users are skipped.
+#: A case that must fill a group with new users is skipped if the group needs more than this.
 MOST_MEMBERS = 40
-#: Cases that would have to use up a higher limit of messages are skipped; this many fit a page.
+#: A case that must reach a limit of messages is skipped if the limit is higher; this many fit a page.
 MOST_DELETED = 150
 SHARE = {"_type": "SHARE", "url": "https://example.org/a?b#c", "title": "a page"}
 
 
 def told(device: Device, message_ids: list[int]) -> list[Frame]:
-    """The pushes of these messages, each once, that a device received; call it when all were answered."""
+    """Checks that a device got one push of each message; call it after all answers. Returns the pushes."""
     device.fence()
     pushes = device.pushes("NOTIF_MESSAGE")
     equal([each["message"]["id"] for each in pushes], message_ids, f"messages pushed to {device.name}")
@@ -57,7 +57,7 @@ def told_once(device: Device, message_id: int) -> Frame:
 
 
 def with_cid(device: Device, chat: int, cid: int) -> list[int]:
-    """The ids of the newest messages of a chat that have a cid."""
+    """The ids of those among the newest messages of a chat that have this cid."""
     return [each["id"] for each in history(device, chat, backward=20) if each.get("cid") == cid]
 
 
@@ -67,7 +67,7 @@ def with_cid(device: Device, chat: int, cid: int) -> list[int]:
 @case("MSG-01")
 @pytest.mark.parametrize("where", ["group", "dialog", "user", "saved", "oneself"])
 def test_stored(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """The reply has the message as everybody sees it, for every kind of chat and way to name it."""
+    """The reply has the message as all members see it, however the request names the chat."""
     alice, bob = login("alice"), login("bob")
     chat, target = {
         "group": lambda: (made := group(alice, bob), {"chatId": made}),
@@ -92,7 +92,7 @@ def test_stored(login: LogIn, group: Group, cid: Cid, where: str) -> None:
 
 @case("MSG-01")
 def test_stored_with_attachments(login: LogIn, group: Group, cid: Cid) -> None:
-    """A contact, a place and a link are returned as sent, with the server's additions."""
+    """A contact, a place and a link come back as they were sent; the server may add fields."""
     alice, bob = login("alice"), login("bob")
     attaches = [
         {"_type": "CONTACT", "contactId": bob.user_id},
@@ -112,7 +112,7 @@ def test_stored_with_attachments(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MSG-02")
 def test_times_rise(login: LogIn, group: Group, cid: Cid) -> None:
-    """Times and ids in a chat increase, in a burst and one after another, from any sender."""
+    """Times and ids in a chat increase, for messages sent in a burst or singly, by any sender."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = burst(alice, chat, [cid() for _ in range(50)])
@@ -128,7 +128,7 @@ def test_times_rise(login: LogIn, group: Group, cid: Cid) -> None:
 @case("MSG-03")
 @pytest.mark.parametrize("times", [2, 20])
 def test_same_cid_in_one_write(login: LogIn, group: Group, cid: Cid, times: int) -> None:
-    """Equal requests in one write create one message, which is pushed once."""
+    """Several equal requests in one write create one message, and one push to each device."""
     alice, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat, number = group(alice, laptop, bob), cid()
     packets = [alice.packet("MSG_SEND", {"chatId": chat, "message": message(number)}) for _ in range(times)]
@@ -143,7 +143,7 @@ def test_same_cid_in_one_write(login: LogIn, group: Group, cid: Cid, times: int)
 
 @case("MSG-03")
 def test_same_cid_from_two_connections(login: LogIn, group: Group, cid: Cid) -> None:
-    """A client that reconnects before its old connection ends sends on both: one message."""
+    """The same request on the old and the new connection of a device creates one message."""
     old, new, bob = login("alice"), login("alice"), login("bob")
     chat, number = group(old, new, bob), cid()
     seqs = [(each, begin(each, chat, number)) for each in (old, new)]
@@ -191,7 +191,7 @@ def test_same_cid_after_deletion(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MSG-05")
 def test_same_cid_from_another_device(login: LogIn, group: Group, cid: Cid) -> None:
-    """Two devices of one user with the same cid send two messages, also at once."""
+    """Two devices of a user that use the same cid create two messages, even at the same time."""
     phone, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat = group(phone, laptop, bob)
     for number in (cid(), cid(), cid()):
@@ -218,7 +218,7 @@ def test_same_cid_in_another_chat(login: LogIn, group: Group, cid: Cid) -> None:
 @case("MSG-07")
 @pytest.mark.parametrize("cut", ["reset", "close", "half-close", "read"])
 def test_lost_reply(login: LogIn, group: Group, cid: Cid, cut: str) -> None:
-    """However the connection of a send ends, the retry on a new connection creates no second message."""
+    """A retry on a new connection creates no second message, however the old connection ended."""
     bob = login("bob")
     chat = group(login("alice"), bob)
     expected = []
@@ -245,7 +245,7 @@ def test_lost_reply(login: LogIn, group: Group, cid: Cid, cut: str) -> None:
 
 @case("MSG-07")
 def test_send_cut_at_every_byte(login: LogIn, group: Group, cid: Cid) -> None:
-    """A send cut after any of its bytes and retried on a new connection creates one message."""
+    """A request that is cut after any byte and retried on a new connection creates one message."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     expected = []
@@ -268,7 +268,7 @@ def test_send_cut_at_every_byte(login: LogIn, group: Group, cid: Cid) -> None:
 @case("MSG-31")
 @pytest.mark.parametrize("gone", ["for all", "for me", "cleared"])
 def test_retry_of_what_is_gone(login: LogIn, group: Group, cid: Cid, gone: str) -> None:
-    """A sender that missed the first reply does not restore a message deleted since."""
+    """A retry does not restore a message that was deleted after the lost reply."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     answered = say(alice, chat, cid())
@@ -297,7 +297,7 @@ def test_retry_of_what_is_gone(login: LogIn, group: Group, cid: Cid, gone: str) 
 
 @case("MSG-08")
 def test_not_a_member(login: LogIn, group: Group, cid: Cid) -> None:
-    """A chat of others, an unknown chat, and a dialog with an unknown user are refused alike."""
+    """Sending to another user's chat, an unknown chat or an unknown user is refused alike."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     theirs = group(bob, carol)
     request = {"message": message(cid())}
@@ -328,7 +328,7 @@ def test_not_a_member(login: LogIn, group: Group, cid: Cid) -> None:
     ids=["nothing", "empty", "nil", "formatting"],
 )
 def test_nothing_to_say(login: LogIn, group: Group, cid: Cid, content: dict[str, Any]) -> None:
-    """An empty message is refused and not stored; one with an attachment is not empty."""
+    """An empty message is refused and not stored; a message with an attachment is not empty."""
     alice, bob = login("alice"), login("bob")
     chat, number = group(alice, bob), cid()
     before = ids(history(alice, chat, backward=5))
@@ -343,7 +343,7 @@ def test_nothing_to_say(login: LogIn, group: Group, cid: Cid, content: dict[str,
 
 @case("MSG-11")
 def test_reply_with_nothing_to_say(login: LogIn, group: Group, cid: Cid) -> None:
-    """An answer without a text is empty, but a forward without a text is not."""
+    """An answer without a text counts as empty and is refused; a forward without a text is accepted."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     original = say(bob, chat, cid())["id"]
@@ -365,7 +365,7 @@ def test_reply_with_nothing_to_say(login: LogIn, group: Group, cid: Cid) -> None
 def test_too_many_parts(
     login: LogIn, group: Group, cid: Cid, limits: Limits, key: str, item: dict[str, Any], limit: str
 ) -> None:
-    """Exactly the limit of parts is stored; one more is refused and nothing is stored."""
+    """A message with as many parts as the limit is stored; a message with one more is refused."""
     alice, bob = login("alice"), login("bob")
     chat, number = group(alice, bob), cid()
     over = message(number, **{key: [item] * (limits[limit] + 1)})
@@ -377,14 +377,14 @@ def test_too_many_parts(
 
 
 def formatting(content_bytes: int) -> list[dict[str, Any]]:
-    """Formatting that, with the text "x", takes nearly this many bytes, and not more."""
+    """Formatting that takes almost this many bytes together with the text "x", but not more."""
     each = {"type": "T" * 500, "from": 0, "length": 1}
     return [each] * ((content_bytes - 8) // len(wire.encode(each)))
 
 
 @case("MSG-33")
 def test_too_large(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """Every request that stores formatting refuses too much of it, and nothing is stored."""
+    """A message, an edit or a draft with too much formatting is refused and not stored."""
     alice, bob = login("alice"), login("bob")
     chat, number = group(alice, bob), cid()
     over = formatting(limits["maxMessageContentBytes"] + 1000)
@@ -419,7 +419,7 @@ def test_as_large_as_can_be(login: LogIn, group: Group, cid: Cid, limits: Limits
 
 @case("MSG-40")
 def test_what_comes_later(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """Votes, a reaction, a pin and the end of its poll leave the rest of a message unchanged."""
+    """Votes, a reaction, a pin and the closing of the poll do not change the rest of a message."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     answers = [str(number) for number in range(1, limits["maxPollAnswers"] + 1)]
@@ -449,7 +449,7 @@ def test_what_comes_later(login: LogIn, group: Group, cid: Cid, limits: Limits) 
 @case("MSG-13")
 @pytest.mark.parametrize("original", ["unknown", "of another chat", "deleted", "hidden"])
 def test_link_to_nothing(login: LogIn, group: Group, cid: Cid, original: str) -> None:
-    """An answer to, or a forward of, a message that the caller does not see in the chat is refused."""
+    """A link to a message that the caller does not see in the named chat is refused."""
     alice, bob = login("alice"), login("bob")
     chat, other = group(alice, bob), group(alice, bob)
     if original == "unknown":
@@ -475,7 +475,7 @@ def test_link_to_nothing(login: LogIn, group: Group, cid: Cid, original: str) ->
 @case("MSG-25")
 @pytest.mark.parametrize("change", ["nothing", "edited", "deleted"])
 def test_reply_to_a_message(login: LogIn, group: Group, cid: Cid, change: str) -> None:
-    """An answer contains the current original; after its deletion the answer has no link."""
+    """An answer contains the original as it is now; after the original is deleted, it has no link."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     original = say(bob, chat, cid(), "a question")
@@ -501,7 +501,7 @@ def test_reply_to_a_message(login: LogIn, group: Group, cid: Cid, change: str) -
 @case("MSG-25")
 @pytest.mark.parametrize("way", ["cleared", "deleted for oneself"])
 def test_reply_to_a_message_that_is_not_seen(login: LogIn, group: Group, cid: Cid, way: str) -> None:
-    """A user who no longer sees a message gets answers to it without the link; other users get the link."""
+    """A user who no longer sees the original gets an answer without the link; others get the link."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     original = say(bob, chat, cid(), "a question")
@@ -541,7 +541,7 @@ def test_ranges_that_do_not_fit(login: LogIn, group: Group, cid: Cid, text: str)
 
 @case("MSG-14")
 def test_new_group(login: LogIn, cid: Cid) -> None:
-    """Every invited user is told of the group and its first message; others are not."""
+    """Every invited user is told of the group and its first message; nobody else is told."""
     alice, laptop = login("alice"), login("alice", "laptop")
     bob, carol = login("bob"), login("carol")
     reply = alice.call("MSG_SEND", new_group(cid(), bob.user_id, bob.user_id, title="Picnic"))
@@ -586,7 +586,7 @@ def test_same_group_again(login: LogIn, cid: Cid, how: str) -> None:
 @case("MSG-14")
 @pytest.mark.parametrize("others", [False, True], ids=["alone", "among others"])
 def test_group_with_nobody(login: LogIn, cid: Cid, others: bool) -> None:
-    """One unknown invited user causes a refusal: no chat is created, and nobody is told."""
+    """If one invited user is unknown, the request is refused; no chat is created, and nobody is told."""
     alice, bob = login("alice"), login("bob")
     known = marks(settled(alice))
     invited = [bob.user_id, NOBODY] if others else [NOBODY]
@@ -600,7 +600,7 @@ def test_group_with_nobody(login: LogIn, cid: Cid, others: bool) -> None:
 
 @case("MSG-26")
 def test_too_large_a_group(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
-    """maxGroupMembers users, including the caller, form a group; one more is refused, and nobody is told."""
+    """A new group can have maxGroupMembers members, including the caller; one more is refused."""
     most = limits["maxGroupMembers"]
     if most > MOST_MEMBERS:
         skip(f"maxGroupMembers is {most}, too many to register: {LESS}")
@@ -612,7 +612,7 @@ def test_too_large_a_group(login: LogIn, newcomer: Newcomer, cid: Cid, limits: L
         each.silence_by_fence()
     reply = alice.call("MSG_SEND", new_group(cid(), *users))
     equal(reply["chat"]["participantsCount"], most, "members")
-    # A user who is named twice, or is the caller, counts as one member.
+    # A user named twice counts once, and so does the caller.
     reply = alice.call("MSG_SEND", new_group(cid(), alice.user_id, *users[1:], users[-1]))
     equal(reply["chat"]["participantsCount"], most - 1, "members of a group of one less")
 
@@ -620,7 +620,7 @@ def test_too_large_a_group(login: LogIn, newcomer: Newcomer, cid: Cid, limits: L
 @case("MSG-23")
 @pytest.mark.parametrize("source", ["group", "dialog"])
 def test_forward(login: LogIn, group: Group, cid: Cid, source: str) -> None:
-    """A user outside the original's chat reads the copy, and it stays unchanged."""
+    """A forward is a copy that outsiders of the original's chat can read; it stays unchanged."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob) if source == "group" else dialog(alice, bob)
     attaches = [SHARE]
@@ -641,7 +641,7 @@ def test_forward(login: LogIn, group: Group, cid: Cid, source: str) -> None:
 
 @case("MSG-23")
 def test_forward_from_a_strangers_chat(login: LogIn, group: Group, cid: Cid) -> None:
-    """The caller cannot forward a message that it cannot read."""
+    """A user cannot forward a message that they cannot read."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     original = say(bob, group(bob, carol), cid(), "a secret")
     for source in (original["chatId"], dialog(bob, carol), -1):
@@ -655,7 +655,7 @@ def test_forward_from_a_strangers_chat(login: LogIn, group: Group, cid: Cid) -> 
 
 @case("MSG-09")
 def test_edit_own_message(login: LogIn, group: Group, cid: Cid) -> None:
-    """Editing one's own message changes text, status and time for everybody; other sessions are told."""
+    """An edit of one's own message changes text, status and `updateTime`; all other sessions are told."""
     alice, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat = group(alice, laptop, bob)
     sent = say(alice, chat, cid(), "first")
@@ -696,7 +696,7 @@ def test_edits_at_once(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MSG-09")
 def test_edit_others_message(login: LogIn, group: Group, cid: Cid) -> None:
-    """Nobody can edit somebody else's message, not even the owner of the group; it stays unchanged."""
+    """A user cannot edit another user's message, even as the owner of the group."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     sent = say(bob, chat, cid(), "by bob")
@@ -712,7 +712,7 @@ def test_edit_others_message(login: LogIn, group: Group, cid: Cid) -> None:
 @case("MSG-15")
 @pytest.mark.parametrize("text", ["absent", "nil", "empty"])
 def test_edit_without_a_text(login: LogIn, group: Group, cid: Cid, text: str) -> None:
-    """An edit without a text, or with nil, keeps the text; an empty text clears it."""
+    """An edit whose text is absent or nil keeps the text; an empty text clears it."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = say(alice, chat, cid(), "a text")
@@ -728,7 +728,7 @@ def test_edit_without_a_text(login: LogIn, group: Group, cid: Cid, text: str) ->
 @case("MSG-15")
 @pytest.mark.parametrize("key", ["attaches", "attachments"])
 def test_edit_without_attachments(login: LogIn, group: Group, cid: Cid, key: str) -> None:
-    """An empty list of attachments keeps them: known clients send it with every edit of a text."""
+    """An edit with an empty list keeps the attachments: known clients send it with every text edit."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = say(alice, chat, cid(), "a text", attaches=[SHARE])
@@ -743,7 +743,7 @@ def test_edit_without_attachments(login: LogIn, group: Group, cid: Cid, key: str
 @case("MSG-10")
 @pytest.mark.parametrize("how", ["later", "in one write", "from another device", "by another member"])
 def test_delete_twice(login: LogIn, group: Group, cid: Cid, how: str) -> None:
-    """A repeated deletion has the same reply and is not pushed again."""
+    """A repeated deletion gets the same reply and causes no second push."""
     alice, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat = group(alice, laptop, bob)
     sent = say(alice, chat, cid())["id"]
@@ -771,7 +771,7 @@ def test_delete_twice(login: LogIn, group: Group, cid: Cid, how: str) -> None:
 
 @case("MSG-16")
 def test_delete_for_oneself(login: LogIn, group: Group, cid: Cid) -> None:
-    """A message deleted for oneself is gone from history, lookup, chat and count, but not for others."""
+    """A user no longer sees a message that they deleted for themselves, in any reply; others still see it."""
     alice, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat = group(alice, laptop, bob)
     first, second = say(bob, chat, cid()), say(bob, chat, cid())
@@ -797,7 +797,7 @@ def test_delete_for_oneself(login: LogIn, group: Group, cid: Cid) -> None:
 @case("MSG-42")
 @pytest.mark.parametrize("way", ["named", "a range"])
 def test_deleted_and_withheld(login: LogIn, group: Group, cid: Cid, way: str) -> None:
-    """A member without the history, or who cleared it, is notified only of visible messages."""
+    """Members are told of a deletion only for messages that they could see."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     old = say(alice, chat, cid())
@@ -823,7 +823,7 @@ def test_deleted_and_withheld(login: LogIn, group: Group, cid: Cid, way: str) ->
 @case("MSG-24")
 @pytest.mark.parametrize("where", ["dialog", "group"])
 def test_delete_others_message(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """The caller's own message is deleted; another user's and an unknown id are named as not deleted."""
+    """A request deletes the caller's own message and reports other users' and unknown ids as failed."""
     alice, bob = login("alice"), login("bob")
     chat = dialog(alice, bob) if where == "dialog" else group(alice, bob)
     theirs, mine = say(alice, chat, cid())["id"], say(bob, chat, cid())["id"]
@@ -858,7 +858,7 @@ def range_of(first: dict[str, Any], last: dict[str, Any]) -> dict[str, int]:
 
 @case("MSG-28")
 def test_delete_range_of_a_group(login: LogIn, group: Group, cid: Cid) -> None:
-    """The owner deletes everybody's messages in a time range, and nothing else."""
+    """The owner of a group deletes all members' messages in a time range, and no others."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = [say(each, chat, cid()) for each in (alice, bob, alice, bob)]
@@ -879,7 +879,7 @@ def test_delete_range_of_a_group(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MSG-29")
 def test_delete_range_of_a_dialog(login: LogIn, cid: Cid) -> None:
-    """In a dialog each user deletes their own messages."""
+    """In a dialog, a range deletes only the caller's own messages."""
     alice, bob = login("alice"), login("bob")
     chat = dialog(alice, bob)
     sent = [say(each, chat, cid()) for each in (alice, bob, alice)]
@@ -905,7 +905,7 @@ def test_no_range(alice: Device, cid: Cid, start: int, end: int) -> None:
 
 @case("MSG-30")
 def test_too_long_a_range(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """With one message more than maxDeletedRange none is deleted, not even the caller's own."""
+    """A range with more than maxDeletedRange messages is refused as a whole."""
     most = limits["maxDeletedRange"]
     if most > MOST_DELETED:
         skip(f"maxDeletedRange is {most}: {LESS}")
@@ -929,7 +929,7 @@ def test_too_long_a_range(login: LogIn, group: Group, cid: Cid, limits: Limits) 
 
 @case("MSG-17")
 def test_messages_by_id(login: LogIn, group: Group, cid: Cid) -> None:
-    """Existing messages of this chat come in the order of ids, each once."""
+    """MSG_GET returns the visible messages of the named chat once, in the order of their ids."""
     alice, bob = login("alice"), login("bob")
     chat, other = group(alice, bob), group(alice, bob)
     sent = ids(burst(bob, chat, [cid() for _ in range(6)]))
@@ -947,7 +947,7 @@ def test_messages_by_id(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("MSG-18")
 def test_typing_in_a_strangers_chat(login: LogIn, group: Group) -> None:
-    """Typing in a chat of others is refused like typing in an unknown chat, and nobody is told."""
+    """Typing in another user's chat is refused like typing in an unknown chat, and nobody is told."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     theirs = group(bob, carol)
     refusals = [
@@ -966,7 +966,7 @@ def read(device: Device, chat: int, **fields: Any) -> Frame:
 
 @case("MSG-19")
 def test_mark_only_rises(login: LogIn, group: Group, cid: Cid) -> None:
-    """A lower or equal mark, by message or by time, keeps the higher one and is not pushed."""
+    """A read mark only rises: a lower or equal mark changes nothing and is not pushed."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat = group(alice, bob, laptop)
     sent = burst(alice, chat, [cid() for _ in range(4)])
@@ -991,7 +991,7 @@ def test_mark_only_rises(login: LogIn, group: Group, cid: Cid) -> None:
 @case("MSG-20")
 @pytest.mark.parametrize("ahead", [1, DAY_MS, 1 << 61])
 def test_mark_in_the_future(login: LogIn, group: Group, cid: Cid, ahead: int) -> None:
-    """After a mark in the future the next message is unread."""
+    """A mark in the future counts as now, so the next message is unread."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     last = say(alice, chat, cid())
@@ -1005,7 +1005,7 @@ def test_mark_in_the_future(login: LogIn, group: Group, cid: Cid, ahead: int) ->
 
 @case("MSG-21")
 def test_back_to_unread(login: LogIn, group: Group, cid: Cid) -> None:
-    """Back to unread, a message and later ones count as unread; only the caller's other device is told."""
+    """SET_AS_UNREAD makes a message and later ones unread; only the caller's other device is told."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat = group(alice, bob, laptop)
     sent = burst(alice, chat, [cid() for _ in range(5)])

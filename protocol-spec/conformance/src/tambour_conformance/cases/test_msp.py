@@ -26,9 +26,9 @@ Refuse = Callable[[str | int, Iterable[tuple[str, bytes]]], None]
 
 @pytest.fixture
 def refuse(login: LogIn, limits: Limits) -> Refuse:
-    """Sends payloads as alice; each is refused with proto.payload, and nothing else comes.
+    """Sends payloads as alice; checks that the server refuses each with proto.payload and sends no more.
 
-    Uses several connections: it opens a new one before the server closes the old one.
+    Too many refusals close a connection, so the fixture opens a new connection before that.
     """
     connection: Connection | None = None
     used = 0
@@ -58,7 +58,7 @@ def refuse_mutations(refuse: Refuse, opcode: Opcode, mutations: list[Mutation]) 
 
 
 def with_mutations(make: Callable[[Bundle, Opcode], list[Mutation]]) -> Any:
-    """Runs a case for each opcode that has vectors."""
+    """Runs a case for each opcode for which `make` returns mutations."""
     found = [each for each in REQUESTS if make(PROTOCOL, each)]
     return pytest.mark.parametrize("opcode", found, ids=[each.name for each in found])
 
@@ -93,7 +93,7 @@ def test_strings_with_every_header(
     chat = group(alice)
     for _, form in forms.strings("s" * length):
         stranger.call("SESSION_INIT", payload=pack({"deviceId": form}))
-        # An empty message is refused, so there is one more character.
+        # The server refuses an empty message, so an empty text is replaced by one character.
         text = Raw(form) if length else next(forms.strings("s"))[1]
         sent = alice.call("MSG_SEND", payload=pack({"chatId": chat, "message": {"cid": cid(), "text": text}}))
         equal(len(sent["message"]["text"]), max(length, 1), "length of the text stored")
@@ -127,7 +127,7 @@ def test_maps_with_every_header(alice: Device, group: Group, cid: Cid) -> None:
 @case("MSP-04")
 @pytest.mark.parametrize("kind", forms.ANYTHING)
 def test_unknown_key(stranger: Connection, alice: Device, group: Group, cid: Cid, kind: str) -> None:
-    """An unknown key with any value is skipped, before, after and inside known fields."""
+    """An unknown key is skipped, whatever its value, before, after and inside known fields."""
     anything = forms.ANYTHING[kind]
     stranger.call("SESSION_INIT", payload=pack({"what": anything, "userAgent": {"what": anything}}))
     chat = group(alice)
@@ -151,14 +151,14 @@ def test_unknown_key_that_is_no_string(stranger: Connection, key: object) -> Non
 
 @case("MSP-04")
 def test_thousand_unknown_keys(alice: Device) -> None:
-    """More unknown keys than one byte can count are skipped."""
+    """A thousand unknown keys are skipped, more than one byte can count."""
     alice.call("PING", {f"unknown {number}": number for number in range(1000)})
     alice.silence_by_fence()
 
 
 @case("MSP-15")
 def test_nil_is_absent(alice: Device, group: Group, cid: Cid) -> None:
-    """Nil in every optional field gives the same reply as a request without them."""
+    """A request with nil in its optional fields gets the same reply as a request without those fields."""
     chat = group(alice)
     alice.call("MSG_SEND", {"chatId": chat, "message": message(cid())})
     request = {"chatId": chat, "backward": 10}
@@ -169,7 +169,7 @@ def test_nil_is_absent(alice: Device, group: Group, cid: Cid) -> None:
     alice.silence_by_fence()
 
 
-#: Requests that can be sent as in the examples, with a chat that does not exist.
+#: Requests whose examples can be sent to any server when their chats are replaced by an unknown chat.
 NEEDS_NO_CARE = [
     each
     for each in REQUESTS
@@ -183,7 +183,7 @@ Tame = Callable[[Mutation], Any]
 
 @pytest.fixture
 def tame(alice: Device, login: LogIn, cid: Cid, phone: Phone) -> Tame:
-    """Returns a changed example in a form that is safe for any server."""
+    """Returns the payload of a changed example, made safe to send to any server."""
     others = [login(name, interactive=False).user_id for name in ("bob", "carol")]
 
     def tame(mutation: Mutation) -> Any:
@@ -196,7 +196,7 @@ def tame(alice: Device, login: LogIn, cid: Cid, phone: Phone) -> Tame:
 @case("MSP-15")
 @pytest.mark.parametrize("opcode", NEEDS_NO_CARE, ids=[each.name for each in NEEDS_NO_CARE])
 def test_nil_for_optional(alice: Device, opcode: Opcode, tame: Tame) -> None:
-    """Nil in an optional field is answered like its absence: with a reply, or the same refusal."""
+    """Nil in an optional field gets the same answer as a missing field: a reply, or the same refusal."""
 
     def code(mutation: Mutation) -> str:
         return error_code(alice.answer(alice.send(opcode.number, tame(mutation))))
@@ -212,7 +212,7 @@ def test_nil_for_optional(alice: Device, opcode: Opcode, tame: Tame) -> None:
 def test_ids_as_integers_and_digits(alice: Device, group: Group, cid: Cid) -> None:
     """Ids of users, chats and messages are read as integers and as strings of digits, alone and in lists.
 
-    No request has a map of ids yet.
+    The case does not check maps of ids, because no request has one yet.
     """
     chat = group(alice)
     sent = alice.call("MSG_SEND", {"chatId": str(chat), "message": message(cid(), "by digits")})
@@ -239,7 +239,7 @@ def nested_maps(levels: int) -> Raw:
 
 @case("MSP-05")
 def test_depth_within_the_limit(stranger: Connection, limits: Limits) -> None:
-    """Nesting of exactly maxDepth levels, the payload itself the first, is skipped."""
+    """An unknown value is skipped if its nesting is exactly maxDepth levels, counting the payload as one."""
     levels = limits["maxDepth"] - 1
     for nested in (forms.nested(levels), forms.nested(levels - 1, b"\x90"), nested_maps(levels)):
         stranger.call("PING", payload=pack({"unknown": nested}))
@@ -249,7 +249,7 @@ def test_depth_within_the_limit(stranger: Connection, limits: Limits) -> None:
 @case("MSP-05")
 @pytest.mark.parametrize("levels", [None, 1000, 100_000, 1_000_000])
 def test_too_deep(refuse: Refuse, limits: Limits, levels: int | None) -> None:
-    """Nesting of one level more than maxDepth is refused, and so are a thousand and a million levels."""
+    """Deeper nesting than maxDepth is refused, by one level as well as by a million."""
     depth = limits["maxDepth"] if levels is None else levels
     payloads = [("arrays", pack({"unknown": forms.nested(depth)}))]
     if levels is None:
@@ -263,7 +263,7 @@ def test_too_deep(refuse: Refuse, limits: Limits, levels: int | None) -> None:
 
 @case("MSP-06")
 def test_lies_about_sizes(refuse: Refuse) -> None:
-    """Containers, strings and binaries that claim 2^32-1 or 2^31 items in a few bytes are refused."""
+    """A container, string or binary of a few bytes that claims a huge size is refused."""
     lies = {
         "array32": b"\xdd\xff\xff\xff\xff",
         "array32 of 2^31": b"\xdd\x80\x00\x00\x00\xc0",
@@ -280,7 +280,7 @@ def test_lies_about_sizes(refuse: Refuse) -> None:
 
 @case("MSP-07")
 def test_cut_at_every_byte(refuse: Refuse) -> None:
-    """A truncated payload is refused, wherever it is cut; only no bytes at all are an empty map."""
+    """A payload that is cut after any of its bytes is refused."""
     value = {"contactIds": [1, 300, 1 << 40], "unknown": ["text", b"bin", 1.5, {"a": None}]}
     payload = wire.encode(value)
     refuse("CONTACT_INFO", ((f"{size} bytes", payload[:size]) for size in range(1, len(payload))))
@@ -288,7 +288,7 @@ def test_cut_at_every_byte(refuse: Refuse) -> None:
 
 @case("MSP-08")
 def test_unused_byte(refuse: Refuse) -> None:
-    """0xC1 is refused as payload, key, value and item, and inside skipped values."""
+    """The byte 0xC1 is refused everywhere: as payload, key, value or item, and inside skipped values."""
     never = Raw(b"\xc1")
     values = [
         ("payload", never),
@@ -302,7 +302,7 @@ def test_unused_byte(refuse: Refuse) -> None:
 
 @case("MSP-09")
 def test_bytes_behind_the_map(refuse: Refuse) -> None:
-    """Bytes after the map are refused: a second value, one byte, and a copy of the map."""
+    """A payload with bytes after its map is refused, whatever the bytes are."""
     payload = wire.encode({"interactive": True})
     refuse(
         "PING", ((tail.hex(), payload + tail) for tail in (b"\x00", b"\x80", b"\xc1", b"\xff\xff", payload))
@@ -311,7 +311,7 @@ def test_bytes_behind_the_map(refuse: Refuse) -> None:
 
 @case("MSP-10")
 def test_known_key_twice(refuse: Refuse) -> None:
-    """A known key that comes twice is refused, with equal and different values, at the top and nested."""
+    """A known key that comes twice is refused, whether the values are equal or not, also in nested maps."""
     key = wire.encode("interactive")
     refuse(
         "PING",
@@ -330,7 +330,7 @@ def test_known_key_twice(refuse: Refuse) -> None:
     ids=lambda data: data[-5:].hex(),
 )  # fmt: skip
 def test_not_utf8(refuse: Refuse, data: bytes) -> None:
-    """Stray bytes, overlong forms, surrogates and too large code points are refused in any string."""
+    """A string is refused if it is not UTF-8: stray bytes, overlong forms, surrogates, large code points."""
     bad = forms.string(data)
     refuse(
         "SESSION_INIT", [("deviceId", pack({"deviceId": bad})), ("in a list", pack({"capabilities": [bad]}))]
@@ -356,34 +356,34 @@ def test_nil_for_a_map(alice: Device) -> None:
 @case("MSP-13")
 @with_mutations(vectors.without_required)
 def test_required_key_missing(refuse: Refuse, opcode: Opcode) -> None:
-    """The examples of a request are refused without any one of their required keys."""
+    """An example request is refused if any one of its required keys is missing."""
     refuse_mutations(refuse, opcode, vectors.without_required(PROTOCOL, opcode))
 
 
 @case("MSP-14")
 @with_mutations(vectors.wrong_types)
 def test_wrong_type(refuse: Refuse, opcode: Opcode) -> None:
-    """The examples of a request are refused if any one field has a value of another type."""
+    """An example request is refused if any one of its fields has a value of another type."""
     refuse_mutations(refuse, opcode, vectors.wrong_types(PROTOCOL, opcode))
 
 
 @case("MSP-15")
 @with_mutations(vectors.nil_for_required)
 def test_nil_for_required(refuse: Refuse, opcode: Opcode) -> None:
-    """The examples of a request are refused with nil in any one required field."""
+    """An example request is refused if any one of its required fields is nil."""
     refuse_mutations(refuse, opcode, vectors.nil_for_required(PROTOCOL, opcode))
 
 
 @case("MSP-16")
 @with_mutations(vectors.too_large_integers)
 def test_integer_above_the_range(refuse: Refuse, opcode: Opcode) -> None:
-    """The examples of a request are refused with 2^63 in any one integer or id."""
+    """An example request is refused if any one of its integers or ids is 2^63."""
     refuse_mutations(refuse, opcode, vectors.too_large_integers(PROTOCOL, opcode))
 
 
 @case("MSP-17")
 def test_longest_text(alice: Device, group: Group, cid: Cid, limits: Limits) -> None:
-    """A text of maxTextUnits is read, whatever its characters; one outside the BMP counts as two units."""
+    """A text of maxTextUnits is read; a character outside the BMP counts as two units."""
     chat = group(alice)
     most = limits["maxTextUnits"]
     for text in ("a" * most, "é" * most, "€" * most, "😀" * (most // 2), "a" * (most - 2) + "😀"):
@@ -393,7 +393,7 @@ def test_longest_text(alice: Device, group: Group, cid: Cid, limits: Limits) -> 
 
 @case("MSP-17")
 def test_text_too_long(refuse: Refuse, cid: Cid, limits: Limits) -> None:
-    """A text one unit over the limit is refused, also if a character of two units crosses the limit."""
+    """A text of one unit over the limit is refused, even if its last character has two units."""
     most = limits["maxTextUnits"]
     texts = ("a" * (most + 1), "€" * (most + 1), "😀" * (most // 2) + "a", "a" * (most - 1) + "😀")
     refuse("MSG_SEND", ((each[-1], pack({"chatId": -1, "message": message(cid(), each)})) for each in texts))
@@ -401,7 +401,7 @@ def test_text_too_long(refuse: Refuse, cid: Cid, limits: Limits) -> None:
 
 @case("MSP-17")
 def test_title_of_a_group(alice: Device, group: Group, cid: Cid, refuse: Refuse, limits: Limits) -> None:
-    """The title of a group is read up to its own limit, and refused above it."""
+    """The title of a group is accepted up to its own limit, and refused above it."""
     most = limits["maxTitleUnits"]
     group(alice, title="т" * most)
     control = {"_type": "CONTROL", "event": "new", "chatType": "CHAT", "title": "т" * (most + 1)}
@@ -411,18 +411,19 @@ def test_title_of_a_group(alice: Device, group: Group, cid: Cid, refuse: Refuse,
 Lengths = Callable[[Opcode, list[str]], None]
 #: The kinds of limits that count items or bytes, not the units of a text.
 SIZES = ["limitBytes", "limitItems"]
-#: Fields that are checked for more than their size: against stored data, or for the form of an id.
+#: Fields that the server also checks for other faults at their own path, so a refusal may not be the size's.
 JUDGED = {("CONFIG", "/settings/user"), ("OBJ_PUSH", "/ops/0/id"), ("OBJ_PUSH", "/ops/0/parent")}
 
 
 @pytest.fixture
 def lengths(alice: Device, tame: Tame, refuse: Refuse, limits: Limits) -> Lengths:
-    """Sends the examples of a request with each field at its limit of these kinds, and one over it."""
+    """For each field with a limit of these kinds, sends the examples with the field at and over the limit."""
 
     def lengths(opcode: Opcode, kinds: list[str]) -> None:
         for each in vectors.limited(PROTOCOL, opcode, limits, kinds):
             answer = alice.answer(alice.send(opcode.number, tame(each)))
-            # Other faults, such as a dozen new groups in one message, are reported at another place.
+            # The field at its limit may cause other faults, such as a dozen new groups in one message. The
+            # server reports them with another path.
             blamed = error_code(answer) == "proto.payload" and answer["message"].startswith(f"{each.path}:")
             if (opcode.name, each.path) in JUDGED:
                 continue
@@ -435,20 +436,20 @@ def lengths(alice: Device, tame: Tame, refuse: Refuse, limits: Limits) -> Length
 @case("MSP-17")
 @with_mutations(lambda protocol, opcode: vectors.limited(protocol, opcode, protocol.limits, ["limit"]))
 def test_every_text_at_its_limit(lengths: Lengths, opcode: Opcode) -> None:
-    """Each text of the examples of a request at its limit is read, and one unit more is refused."""
+    """Each text of an example request is accepted at its limit, and refused with one unit more."""
     lengths(opcode, ["limit"])
 
 
 @case("MSP-24")
 @with_mutations(lambda protocol, opcode: vectors.limited(protocol, opcode, protocol.limits, SIZES))
 def test_every_size_at_its_limit(lengths: Lengths, opcode: Opcode) -> None:
-    """Each list and string of the examples at its limit is read, and one more is refused."""
+    """Each list and string of an example is accepted at its limit, and refused with one item or byte more."""
     lengths(opcode, SIZES)
 
 
 @case("MSP-21")
 def test_number_of_values(alice: Device, refuse: Refuse, limits: Limits) -> None:
-    """A little less than maxElements values are skipped, more are refused, in one list and in several."""
+    """Slightly fewer than maxElements unknown values are skipped; more are refused, in one list or two."""
     most = limits["maxElements"]
     alice.call("PING", {"unknown": [None] * (most - 10)})
     half = [None] * (most // 2 + 10)
@@ -460,7 +461,7 @@ def test_number_of_values(alice: Device, refuse: Refuse, limits: Limits) -> None
 
 @case("MSP-25")
 def test_size_of_a_map(login: LogIn, newcomer: Newcomer, refuse: Refuse, limits: Limits) -> None:
-    """A phone book of exactly the limit is read, and one entry more refused."""
+    """A phone book of exactly the limit is accepted; a phone book with one more entry is refused."""
     most = limits["maxIDsPerRequest"]
     book: dict[str, Any] = {f"nobody-{number}": {} for number in range(most)}
     equal(login(newcomer("owner")).call("SYNC", {"contactList": book})["contacts"], [], "contacts")
@@ -469,7 +470,7 @@ def test_size_of_a_map(login: LogIn, newcomer: Newcomer, refuse: Refuse, limits:
 
 @case("MSP-26")
 def test_named_twice(alice: Device, group: Group) -> None:
-    """A chat requested twice comes once; for a setting sent twice the last value counts."""
+    """A chat that is requested twice comes once; of a setting that is sent twice, the last value counts."""
     chat, other = group(alice), group(alice)
     asked = [chat, other, chat, Raw(next(forms.integers(chat))[1]), other]
     found = alice.call("CHAT_INFO", payload=pack({"chatIds": asked}))
@@ -481,7 +482,7 @@ def test_named_twice(alice: Device, group: Group) -> None:
     alice.call("CONFIG", {"settings": {"user": {"TWICE": None, "ONCE": None}}})
 
 
-#: Values that some client cannot decode.
+#: Values that at least one known client cannot decode.
 UNDECODABLE = {
     "a list as a key": b"\x81\x91\x01\x01",
     "a map as a key": b"\x81\x80\x01",
@@ -495,7 +496,7 @@ UNDECODABLE = {
 
 @case("MSP-27")
 def test_undecodable(alice: Device, group: Group, cid: Cid, refuse: Refuse, limits: Limits) -> None:
-    """A value in formatting, a draft, a setting or a folder is refused if some client could not read it."""
+    """The server refuses to store a value of type `any` that at least one client cannot decode."""
     chat, levels = group(alice), limits["maxAnyDepth"]
     values = UNDECODABLE | {"one level too many": b"\x91" * levels + b"\x90"}
 
@@ -515,7 +516,7 @@ def test_undecodable(alice: Device, group: Group, cid: Cid, refuse: Refuse, limi
 
 # The examples of the specification.
 
-#: Patterns of refusal texts, and the requirement each violates; the first match counts.
+#: Patterns of refusal texts, each with the requirement that such a request violates; the first match counts.
 REASONS = {
     r"duplicate key$": "MSP-10",
     r"bytes after the payload$": "MSP-09",
@@ -530,7 +531,7 @@ REASONS = {
 
 
 def examples_refused() -> list[Any]:
-    """The rejected encodings of the examples, except those that need lowered limits."""
+    """The encodings of the examples that a server must refuse, except those that need lowered limits."""
     found = []
     for example in PROTOCOL.examples:
         if example.role != "request":
@@ -553,7 +554,7 @@ def examples_refused() -> list[Any]:
 
 @pytest.mark.parametrize(("opcode", "vector"), examples_refused())
 def test_example_refused(refuse: Refuse, opcode: int, vector: Vector) -> None:
-    """A packet of the specification's examples that must be refused."""
+    """Every packet that the specification's examples call invalid is refused."""
     refuse(opcode, [(vector.error or "", vector.packet[wire.HEADER_SIZE :])])
 
 
@@ -572,7 +573,7 @@ EXAMPLES_ACCEPTED = [
 @case("MSP-01", "MSP-02", "MSP-03", "MSP-04", "MSP-15")
 @pytest.mark.parametrize(("opcode", "vector"), EXAMPLES_ACCEPTED)
 def test_example_accepted(client: Connection, opcode: int, vector: Vector) -> None:
-    """An example packet that needs no account is read: it is not refused for its payload."""
+    """An example packet that needs no account is not refused for its payload."""
     client.raw(vector.packet)
     frame = wire.cut(vector.packet)
     assert frame is not None
@@ -600,7 +601,7 @@ def test_shortest_forms(alice: Device, bob: Device, group: Group, cid: Cid, limi
 
 
 def nothing(reply: Frame) -> None:
-    """The reply of an opcode without reply fields is the byte 80, unless a later release added fields."""
+    """Checks that an empty reply is the byte 80; a reply with fields of a later release passes too."""
     check(reply.value or reply.wire == b"\x80", "the payload 80", reply.wire.hex())
 
 
@@ -609,7 +610,7 @@ EMPTY = [
     for each in PROTOCOL.served.values()
     if each.from_client
     and not each.fields.get("reply")
-    # These opcodes have their own cases (passwords: in test_tfa.py), or need bots, which do not exist.
+    # These opcodes have their own cases, those about passwords in test_tfa.py. SUSPEND_BOT needs a bot.
     and each.name not in ("LOGOUT", "AUTH_QR_APPROVE", "SUSPEND_BOT")
     and not each.name.startswith(("AUTH_VALIDATE", "AUTH_CHECK", "AUTH_SET"))
 ]
@@ -649,7 +650,7 @@ def test_empty_reply_to_logout(accounts: People, connect: Connect) -> None:
 
 @case("MSP-22")
 def test_errors(stranger: Connection, client: Connection, alice: Device, group: Group, cid: Cid) -> None:
-    """Refusals of every kind have a code from the list and a message."""
+    """Refusals of every kind have a message and a code that the specification lists."""
     chat = group(alice)
     codes = [
         error_code(stranger.refused("proto.state", "LOGIN", {"token": "x"})),
@@ -672,7 +673,7 @@ def test_errors(stranger: Connection, client: Connection, alice: Device, group: 
 def test_refused_requests_leave_nothing(
     alice: Device, bob: Device, group: Group, cid: Cid, limits: Limits
 ) -> None:
-    """Messages and groups that are refused for their payload or their content are not stored."""
+    """A message or group that the server refuses, for its payload or its content, is not stored."""
     chat = group(alice, bob)
     before = alice.call("CHATS_LIST", {}).value
     long = "a" * (limits["maxTextUnits"] + 1)
@@ -701,7 +702,7 @@ def test_refused_requests_leave_nothing(
 
 @case("MSP-14")
 def test_hello_again_after_a_refusal(stranger: Connection) -> None:
-    """A refused SESSION_INIT leaves the connection unchanged; a valid one is served."""
+    """A refused SESSION_INIT does not change the connection; a valid SESSION_INIT is served after it."""
     stranger.refused("proto.payload", "SESSION_INIT", {"deviceId": 5})
     stranger.refused("proto.state", "CHATS_LIST", {})
     stranger.call("SESSION_INIT", hello("again", None, None))

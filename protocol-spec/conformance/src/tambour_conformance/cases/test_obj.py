@@ -1,4 +1,4 @@
-"""OBJ: entities that several devices of a user edit, each as if it were alone."""
+"""OBJ: entities that several devices of a user edit independently."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tambour_conformance.settings import Settings
 from tambour_conformance.talk import only
 from tambour_conformance.verdict import Failed, case, check, equal, skip
 
-#: The time of every device's clock in milliseconds, unless a case sets another.
+#: The time, in milliseconds, on the clock of every device, unless a case sets another time.
 NOW = 2_000_000_000_000
 
 Devices = tuple[Device, Device]
 
 
 class Pen:
-    """Operations of one device, each with a new `opId`."""
+    """Makes and sends operations of one device, each with a new `opId`."""
 
     def __init__(self, device: Device, first: int) -> None:
         self.device = device
@@ -66,9 +66,9 @@ def pull(device: Device, **fields: Any) -> dict[str, Any]:
 
 
 def settled_pull(device: Device) -> dict[str, Any]:
-    """A pull whose `time` is a settled mark: all earlier changes are at or below it.
+    """Pulls until a pull is empty, and returns it; its `time` is at or above all earlier changes.
 
-    The next delta may repeat changes of the last millisecond, so the pull is repeated until it is empty.
+    One pull is not enough, because the next one may repeat changes of the last millisecond.
     """
     deadline = time.monotonic() + device.target.timeout
     reply = pull(device)
@@ -91,7 +91,7 @@ def entities(reply: dict[str, Any]) -> dict[int, dict[str, Any]]:
 
 
 def conflict(result: dict[str, Any], kind: str) -> dict[str, Any]:
-    """The server's copy in a conflict."""
+    """Checks that a result is this kind of conflict; returns the server's copy."""
     equal((result["status"], result.get("conflict")), ("CONFLICT", kind), "the result")
     return result["server"]
 
@@ -113,7 +113,7 @@ def devices(login: LogIn, newcomer: Newcomer) -> Devices:
 
 @pytest.fixture
 def desk(devices: Devices) -> tuple[Pen, Pen, int]:
-    """Pens of two devices, and a profile that both devices have."""
+    """The pens of two devices of a user, and the id of a profile of that user."""
     phone, laptop = Pen(devices[0], 1 << 40), Pen(devices[1], 2 << 40)
     profile = phone.create("profile", phone.create("account", name="home"), name="Ann")
     forget(*devices)
@@ -124,7 +124,7 @@ Desk = tuple[Pen, Pen, int]
 
 
 def forget(*devices: Device) -> None:
-    """Reads all received frames."""
+    """Drops the received pushes that the cases of this file check."""
     for device in devices:
         device.fence()
         device.pushes("NOTIF_OBJ")
@@ -132,7 +132,7 @@ def forget(*devices: Device) -> None:
 
 @case("OBJ-01")
 def test_pull_of_what_changed(desk: Desk) -> None:
-    """A delta has each created, changed or deleted entity once, and no other."""
+    """A delta has each entity that was created, changed or deleted once, and no other entity."""
     phone, laptop, profile = desk
     _, changed, gone = (phone.create("note", profile, title=title) for title in "abc")
     mark = settled_pull(laptop.device)["time"]
@@ -154,7 +154,7 @@ def test_pull_of_what_changed(desk: Desk) -> None:
 
 @case("OBJ-02")
 def test_pull_by_pages(desk: Desk) -> None:
-    """Small pages have the same entities as a large page, also for entities created by one request."""
+    """Small pages together have the same entities as one large page, even if one request created them."""
     phone, laptop, profile = desk
     phone.push(*(phone.creation("note", profile, title=str(number)) for number in range(9)))
     settled_pull(laptop.device)
@@ -175,7 +175,7 @@ def test_pull_by_pages(desk: Desk) -> None:
 
 @case("OBJ-03")
 def test_pull_of_everything(desk: Desk, settings: Settings) -> None:
-    """Without a mark, or with one from before a restore, all live entities come, marked as a full list."""
+    """Without a mark, or with one from before a restore, a pull has `resync` and all live entities."""
     phone, laptop, profile = desk
     gone = phone.create("note", profile)
     phone.delete("note", gone, 1)
@@ -189,7 +189,7 @@ def test_pull_of_everything(desk: Desk, settings: Settings) -> None:
 
 @case("OBJ-04")
 def test_pull_of_others(desk: Desk, bob: Device) -> None:
-    """Another user's entities are in no pull, and nothing can be created below them."""
+    """A user cannot pull another user's entities, and cannot create entities below them."""
     phone, _, profile = desk
     note = phone.create("note", profile)
     element = phone.create("measurement", profile, at=1)
@@ -203,7 +203,7 @@ def test_pull_of_others(desk: Desk, bob: Device) -> None:
 
 @case("OBJ-05")
 def test_range_of_a_series(desk: Desk) -> None:
-    """A range includes both ends, is in the order of the series, and is paged."""
+    """The pages of a range have the elements in order of position, including both ends of the range."""
     phone, laptop, profile = desk
     other = phone.create("profile", phone.create("account", name="other"))
     for index, at in enumerate((50, 10, 30, 20, 40, 30)):
@@ -226,7 +226,7 @@ def test_range_of_a_series(desk: Desk) -> None:
 
 @case("OBJ-06")
 def test_odd_pulls(desk: Desk) -> None:
-    """Marks and counts that are too low are refused, and so is a series that does not exist."""
+    """A negative mark, a count of 0, and a range of a type that is not a series are refused."""
     device = desk[0].device
     for fields in ({"since": -1}, {"count": 0}, {"series": {"type": "note", "parent": 1}}):
         device.refused("proto.payload", "OBJ_PULL", fields)
@@ -234,7 +234,7 @@ def test_odd_pulls(desk: Desk) -> None:
 
 @case("OBJ-10")
 def test_created_together(desk: Desk) -> None:
-    """A child names its parent by the parent's local id in the request."""
+    """A new child can name a parent from the same request by the parent's local id."""
     phone, laptop, profile = desk
     account = only(
         [each for each in pull(phone.device)["objects"] if each["type"] == "account"], "the account"
@@ -251,7 +251,7 @@ def test_created_together(desk: Desk) -> None:
 
 @case("OBJ-11")
 def test_operations_sent_again(desk: Desk) -> None:
-    """The same operations get the same results and change nothing."""
+    """Repeated operations get the first results again and change nothing."""
     phone, laptop, profile = desk
     creation = phone.creation("note", profile, title="one")
     (first,) = phone.push(creation)
@@ -268,7 +268,7 @@ def test_operations_sent_again(desk: Desk) -> None:
 
 @case("OBJ-12")
 def test_reused_operation(desk: Desk) -> None:
-    """A different operation with a used `opId` is refused."""
+    """An operation is refused if the device has used its `opId` for a different operation."""
     phone, _, profile = desk
     creation = phone.creation("note", profile, title="one")
     phone.push(creation)
@@ -278,7 +278,7 @@ def test_reused_operation(desk: Desk) -> None:
 
 @case("OBJ-13")
 def test_update_of_an_old_version(desk: Desk) -> None:
-    """An update of an old version leaves a note unchanged."""
+    """An update whose base is an old version of a note is a conflict and changes nothing."""
     phone, laptop, profile = desk
     note = phone.create("note", profile, title="one")
     equal(laptop.update("note", note, 1, title="two")["version"], 2, "version")
@@ -289,7 +289,7 @@ def test_update_of_an_old_version(desk: Desk) -> None:
 
 @case("OBJ-14")
 def test_fields_that_do_not_meet(desk: Desk) -> None:
-    """Two devices change different fields of one version of a profile: both changes stay."""
+    """If two devices change different fields of the same version of a profile, both changes stay."""
     phone, laptop, profile = desk
     equal(laptop.update("profile", profile, 1, color="red")["status"], "APPLIED", "the first")
     second = phone.update("profile", profile, 1, born=5)
@@ -303,7 +303,7 @@ def preference(pen: Pen, profile: int) -> int:
 
 @case("OBJ-15")
 def test_later_preference(desk: Desk) -> None:
-    """A preference that was set earlier but sent later does not replace the newer one."""
+    """A change of a preference that was made earlier but sent later does not replace the newer value."""
     phone, laptop, profile = desk
     ident = preference(phone, profile)
     later = laptop.op("UPDATE", "preference", ident, base=1, fields={"value": "lb"}, modified=NOW)
@@ -315,13 +315,13 @@ def test_later_preference(desk: Desk) -> None:
 
 @case("OBJ-16")
 def test_clock_a_year_ahead(desk: Desk) -> None:
-    """A change from a clock that is a year ahead does not win over later changes."""
+    """A change from a device whose clock is a year ahead does not win over a later change."""
     phone, laptop, profile = desk
     ident = preference(phone, profile)
     ahead = NOW + 31_536_000_000
     wrong = laptop.op("UPDATE", "preference", ident, base=1, fields={"value": "lb"}, modified=ahead)
     equal(laptop.push(wrong, now=ahead)[0]["status"], "APPLIED", "the wrong clock's")
-    # If two changes share a millisecond of the server's clock, the device decides which one wins.
+    # Wait for a later millisecond: between changes in one millisecond, the device decides which one wins.
     settled_pull(phone.device)
     right = phone.op("UPDATE", "preference", ident, base=1, fields={"value": "g"}, modified=NOW)
     (result,) = phone.push(right, now=NOW)
@@ -330,7 +330,7 @@ def test_clock_a_year_ahead(desk: Desk) -> None:
 
 @case("OBJ-17")
 def test_update_of_what_was_deleted(desk: Desk) -> None:
-    """An update restores a deleted preference, but no deleted note, and nothing below a deleted profile."""
+    """An update restores a deleted preference, but not a deleted note or a note of a deleted profile."""
     phone, laptop, profile = desk
     note, setting = phone.create("note", profile, title="one"), preference(phone, profile)
     laptop.delete("note", note, 1)
@@ -352,7 +352,7 @@ def test_update_of_what_was_deleted(desk: Desk) -> None:
 
 @case("OBJ-18")
 def test_deletion_of_what_changed(desk: Desk) -> None:
-    """A note that changed meanwhile is not deleted; deleting a deleted note is no conflict."""
+    """Deleting an old version of a note is a conflict; deleting a note that is already deleted is not."""
     phone, laptop, profile = desk
     note = phone.create("note", profile)
     laptop.update("note", note, 1, title="two")
@@ -364,7 +364,7 @@ def test_deletion_of_what_changed(desk: Desk) -> None:
 
 @case("OBJ-19")
 def test_what_stands_below(desk: Desk) -> None:
-    """Deleting a profile deletes its notes and its series, and other devices are notified."""
+    """Deleting a profile also deletes its notes and series; other devices are told."""
     phone, laptop, profile = desk
     notes = {phone.create("note", profile) for _ in range(3)}
     phone.create("measurement", profile, at=1)
@@ -382,7 +382,7 @@ def test_what_stands_below(desk: Desk) -> None:
 
 @case("OBJ-20")
 def test_natural_key(desk: Desk) -> None:
-    """A profile has only one preference for each key."""
+    """Creating a second preference with the same key in a profile is a conflict."""
     phone, laptop, profile = desk
     ident = preference(phone, profile)
     (result,) = laptop.push(laptop.creation("preference", profile, key="units", value="lb"))
@@ -402,7 +402,7 @@ def test_parent_that_failed(desk: Desk) -> None:
 
 @case("OBJ-22")
 def test_order_of_operations(desk: Desk) -> None:
-    """Only updates may follow an update in a request."""
+    """In a request, a creation after an update is refused."""
     phone, _, profile = desk
     note = phone.create("note", profile)
     update = phone.op("UPDATE", "note", note, base=1, fields={"title": "two"})
@@ -413,7 +413,7 @@ def test_order_of_operations(desk: Desk) -> None:
 
 @case("OBJ-23")
 def test_impossible_entities(desk: Desk, limits: Limits) -> None:
-    """Unknown types, unknown fields and invalid values are refused, and so is a change of a series."""
+    """Unknown types, unknown fields, invalid values and updates of series elements are refused."""
     phone, _, profile = desk
     long = "a" * (limits["maxObjectBytes"] + 1)
     if len(long) > limits["maxFrameBytes"] // 2:
@@ -453,7 +453,7 @@ def test_too_many_entities(desk: Desk, limits: Limits) -> None:
 
 @case("OBJ-25")
 def test_no_operation(desk: Desk) -> None:
-    """One invalid id refuses all operations of the request."""
+    """If one operation has an invalid id, the whole request is refused."""
     phone, laptop, profile = desk
     good, bad = phone.creation("note", profile), phone.creation("note", profile)
     for ident in ("l7", "#7", 1.5, [1]):

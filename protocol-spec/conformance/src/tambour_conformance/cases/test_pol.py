@@ -35,7 +35,7 @@ def poll(
     right: Sequence[int] = (),
     **fields: Any,
 ) -> dict[str, Any]:
-    """A POLL as sent; `right` lists the right answers of a quiz."""
+    """A POLL as a client sends it; `right` has the numbers, from 1, of the right answers of a quiz."""
     listed = [
         {"text": text, "options": 1} if number in right else {"text": text}
         for number, text in enumerate(answers, start=1)
@@ -44,7 +44,7 @@ def poll(
 
 
 def ask(device: Device, chat: int, number: int, attach: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Sends a poll; returns its reference as used in requests."""
+    """Sends a poll; returns the fields by which requests name it."""
     stored = say(device, chat, number, "", attaches=[attach or poll()])
     return {"chatId": chat, "messageId": stored["id"], "pollId": of(stored)["pollId"]}
 
@@ -55,7 +55,7 @@ def of(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def vote(device: Device, name: dict[str, Any], *answers: int) -> dict[str, Any]:
-    """SEND_VOTE; returns the state of its reply."""
+    """Sends SEND_VOTE; returns the state in the reply."""
     return device.call("SEND_VOTE", {**name, "answersIds": list(answers)})["state"]
 
 
@@ -64,7 +64,7 @@ def not_counted(code: str, device: Device, name: dict[str, Any], *answers: int) 
 
 
 def edit(device: Device, name: dict[str, Any], attach: dict[str, Any]) -> dict[str, Any]:
-    """MSG_EDIT of the attachments; returns the poll of its reply."""
+    """Replaces the attachments by MSG_EDIT; returns the poll in the reply."""
     return of(device.call("MSG_EDIT", edited(name, attach))["message"])
 
 
@@ -73,23 +73,23 @@ def edited(name: dict[str, Any], attach: dict[str, Any]) -> dict[str, Any]:
 
 
 def counts(state: dict[str, Any]) -> list[int]:
-    """The total of voters, then the votes for each answer."""
+    """The number of voters, followed by the number of votes for each answer."""
     return [state["total"], *(each["voteCount"] for each in state["result"])]
 
 
 def who(state: dict[str, Any]) -> list[list[int]]:
-    """The voters shown for each answer; as the last item, the voters of the preview."""
+    """The ids of the voters shown for each answer; the last item has the voters of the preview."""
     votes = [[each["userId"] for each in result["votes"]] for result in state["result"]]
     return [*votes, state["voterPreviewIds"]]
 
 
 def right(state: dict[str, Any]) -> list[int]:
-    """The answers that are marked as right."""
+    """The ids of the answers that are marked as right."""
     return [each["answerId"] for each in state["result"] if each["options"] & 1]
 
 
 def views(device: Device, chat: int) -> dict[str, dict[str, Any]]:
-    """The newest message of a chat, by every request that returns it."""
+    """The newest message of a chat as each request returns it, by the request's name."""
     chats = login_again(device, chatsSync=-1)["chats"]
     in_login = only([each for each in chats if each["id"] == chat], "chat")
     page = newest(device, chat)
@@ -103,21 +103,21 @@ def views(device: Device, chat: int) -> dict[str, dict[str, Any]]:
 
 
 def forget(*devices: Device) -> None:
-    """Reads all received frames."""
+    """Drops the received pushes that the cases of this file check."""
     for device in devices:
         device.fence()
         device.pushes("NOTIF_MESSAGE", "NOTIF_CHAT", "NOTIF_MSG_DELETE")
 
 
 def told(device: Device) -> dict[str, Any]:
-    """The message of the only push about messages."""
+    """The message of the only NOTIF_MESSAGE received."""
     device.fence()
     return only(device.pushes("NOTIF_MESSAGE"), f"NOTIF_MESSAGE for {device.name}")["message"]
 
 
 @pytest.fixture
 def asked(login: LogIn, group: Group, cid: Cid) -> Callable[..., tuple[list[Device], dict[str, Any]]]:
-    """A new group of alice, bob and carol with alice's poll, after all pushes are read."""
+    """Returns a function that makes a group with a poll by alice, and reads the pushes about it."""
 
     def begin(attach: dict[str, Any] | None = None) -> tuple[list[Device], dict[str, Any]]:
         people = [login(name) for name in ("alice", "bob", "carol")]
@@ -207,7 +207,7 @@ def test_vote(asked: Asked, cid: Cid) -> None:
 
 @case("POL-05")
 def test_others_are_told(asked: Asked, login: LogIn) -> None:
-    """All but the voting session get the current message, as an edited one; pages show no edit."""
+    """After a vote, all other sessions get the message with the status EDITED; pages show no status."""
     (alice, bob, carol), name = asked()
     laptop = login("bob", "laptop")
     forget(laptop)
@@ -224,7 +224,7 @@ def test_others_are_told(asked: Asked, login: LogIn) -> None:
 
 @case("POL-06")
 def test_same_again(asked: Asked) -> None:
-    """A repeated vote is not pushed."""
+    """A repeated vote returns the same state and causes no push."""
     (alice, bob, _), name = asked(poll(MULTIPLE))
     first = vote(bob, name, 1, 3)
     forget(alice)
@@ -236,7 +236,7 @@ def test_same_again(asked: Asked) -> None:
 @case("POL-07")
 @pytest.mark.parametrize("bits", [0, REVOTE], ids=["for good", "to be changed"])
 def test_another_vote(asked: Asked, bits: int) -> None:
-    """Another vote replaces the first if the poll allows it."""
+    """A second vote replaces the first if the poll allows this; otherwise it is refused."""
     (alice, bob, _), name = asked(poll(bits))
     vote(bob, name, 2)
     forget(alice)
@@ -251,7 +251,7 @@ def test_another_vote(asked: Asked, bits: int) -> None:
 
 @case("MSG-32")
 def test_votes_at_once(asked: Asked) -> None:
-    """Votes in one write give their message distinct times."""
+    """Several votes in one write each give the message a later `updateTime`."""
     (alice, bob, _), name = asked(poll(REVOTE))
     votes = [{**name, "answersIds": [answer]} for answer in (1, 2, 3, 1, 2, 3)]
     packets = [bob.packet("SEND_VOTE", each) for each in votes]
@@ -267,7 +267,7 @@ def test_votes_at_once(asked: Asked) -> None:
 @case("POL-08")
 @pytest.mark.parametrize("bits", [0, REVOTE], ids=["for good", "to be changed"])
 def test_taken_back(asked: Asked, bits: int) -> None:
-    """A vote is taken back if the poll allows it; without a vote nothing happens."""
+    """A user can take a vote back if the poll allows this; without a vote nothing happens."""
     (alice, bob, _), name = asked(poll(bits))
     equal(counts(vote(bob, name)), [0] * 4, "before a vote")
     alice.silence_by_fence()
@@ -322,7 +322,7 @@ def test_anonymous(asked: Asked, login: LogIn) -> None:
 
 
 def named(name: dict[str, Any]) -> dict[str, Any]:
-    """The reference of a poll in GET_POLL_UPDATES."""
+    """The fields by which GET_POLL_UPDATES names a poll."""
     return {"messageId": name["messageId"], "pollId": name["pollId"]}
 
 
@@ -342,7 +342,7 @@ def test_closed(asked: Asked) -> None:
 
 @case("POL-12")
 def test_quiz(asked: Asked) -> None:
-    """Users who have voted see the right answer, and everybody once the poll is closed."""
+    """Only users who have voted see the right answer of a quiz; once it is closed, everybody sees it."""
     (alice, bob, carol), name = asked(poll(QUIZ, right=(3,)))
     equal(right(vote(bob, name, 1)), [3], "the reply to a vote")
     for device in (alice, carol):
@@ -378,7 +378,7 @@ def test_not_there(asked: Asked, cid: Cid) -> None:
 
 @case("POL-14")
 def test_stranger(login: LogIn, group: Group, cid: Cid) -> None:
-    """A chat of others looks like an unknown one to all requests about polls."""
+    """Requests about polls in another user's chat are refused like requests for an unknown chat."""
     alice, carol = login("alice"), login("carol")
     name = ask(alice, group(alice), cid())
     nowhere = {**name, "chatId": -NOBODY}
@@ -396,7 +396,7 @@ def test_stranger(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("POL-15")
 def test_vote_while_away(asked: Asked) -> None:
-    """A delta has the chat with the current poll: with a vote, and later without it."""
+    """After a vote, and after its withdrawal, a delta has the chat with the current poll."""
     (_, bob, carol), name = asked(poll(REVOTE))
     for answers, expected in (((2,), [1, 0, 1, 0]), ((), [0] * 4)):
         known = marks(settled(carol))
@@ -408,7 +408,7 @@ def test_vote_while_away(asked: Asked) -> None:
 
 @case("POL-16")
 def test_closing(asked: Asked) -> None:
-    """An edit closes a poll, which keeps its votes; an edit of the text leaves it unchanged."""
+    """An edit can close a poll, which keeps its votes; an edit of the text does not change the poll."""
     (alice, bob, carol), name = asked(poll(REVOTE))
     vote(bob, name, 2)
     before = of(newest(alice, name["chatId"]))
@@ -427,7 +427,7 @@ def test_closing(asked: Asked) -> None:
 
 @case("POL-17")
 def test_opening_again(asked: Asked) -> None:
-    """A closed poll stays closed."""
+    """An edit cannot open a closed poll again."""
     (alice, bob, _), name = asked()
     edit(alice, name, poll(CLOSED))
     forget(bob)
@@ -455,7 +455,7 @@ def test_another_poll(asked: Asked, attach: dict[str, Any]) -> None:
 
 @case("POL-19")
 def test_forward_a_poll(asked: Asked, cid: Cid) -> None:
-    """A forward is a closed copy that names nobody."""
+    """A forwarded poll is a closed copy without the names of the voters."""
     (_, bob, carol), name = asked(poll(FORWARD))
     vote(bob, name, 2)
     link = {"type": "FORWARD", "messageId": name["messageId"], "chatId": name["chatId"]}
@@ -469,7 +469,7 @@ def test_forward_a_poll(asked: Asked, cid: Cid) -> None:
 
 @case("POL-19")
 def test_no_forward(asked: Asked, cid: Cid) -> None:
-    """A poll without the right to forward it cannot be forwarded."""
+    """A poll without the bit for forwarding cannot be forwarded."""
     (_, _, carol), name = asked(poll(REVOTE))
     link = {"type": "FORWARD", "messageId": name["messageId"], "chatId": name["chatId"]}
     value = {"chatId": SAVED, "message": message(cid(), "look", link=link)}
@@ -478,7 +478,7 @@ def test_no_forward(asked: Asked, cid: Cid) -> None:
 
 @case("POL-20")
 def test_after_a_block(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """After a block nobody can vote."""
+    """In a dialog, neither user can vote after one has blocked the other."""
     alice, nina = login("alice"), login(newcomer(), interactive=False)
     name = ask(alice, dialog(alice, nina), cid())
     alice.call("CONTACT_UPDATE", {"contactId": nina.user_id, "action": "BLOCK"})
@@ -491,7 +491,7 @@ def test_after_a_block(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
 @case("POL-21")
 @pytest.mark.parametrize("count", [1, 2, 3, 100])
 def test_voters(asked: Asked, count: int) -> None:
-    """Pages together name every voter once."""
+    """The pages of voters together list every voter once."""
     people, name = asked()
     for person in people:
         vote(person, name, 2)
@@ -510,7 +510,7 @@ def test_voters(asked: Asked, count: int) -> None:
 
 @case("POL-22")
 def test_updates(asked: Asked, cid: Cid) -> None:
-    """Current polls come, without those that the caller does not see."""
+    """GET_POLL_UPDATES returns the current polls that the caller sees, and omits the others."""
     (alice, bob, _), name = asked()
     chat = name["chatId"]
     second, hidden, gone, replaced = (ask(alice, chat, cid()) for _ in range(4))

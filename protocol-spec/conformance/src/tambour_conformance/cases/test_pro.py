@@ -11,13 +11,13 @@ from tambour_conformance.verdict import case, check, equal
 
 
 def changed(device: Device, **fields: Any) -> dict[str, Any]:
-    """PROFILE; returns the user of its reply."""
+    """Sends PROFILE; returns the user in the reply."""
     return device.call("PROFILE", fields)["profile"]["contact"]
 
 
 @case("PRO-01")
 def test_new_name(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Dialog partners are told of a new name, and see it at their next login; so does the caller."""
+    """Dialog partners get a push of a new name; they and the caller see it at their next login."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     say(owner, dialog(owner, nina), cid())
     mark = marks(settled(owner))
@@ -37,7 +37,7 @@ def test_new_name(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
 
 @case("PRO-02")
 def test_empty_name(login: LogIn, newcomer: Newcomer) -> None:
-    """There is always a first name; the other fields can be emptied."""
+    """A user cannot remove the first name, but can empty the other fields."""
     nina = login(newcomer("nina"))
     changed(nina, firstName="Nina", lastName="Ray", description="Plays drums")
     for nothing in ("", " \t"):
@@ -49,7 +49,7 @@ def test_empty_name(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("PRO-03", "PSH-15")
 def test_other_devices(login: LogIn, newcomer: Newcomer) -> None:
-    """The caller's other devices are told of a change, but not of a request without effect."""
+    """A change is pushed to the caller's other devices; a request without effect causes no push."""
     account = newcomer("nina")
     phone, laptop = login(account), login(account, "laptop")
     own = changed(phone, firstName="Ninotchka")
@@ -65,7 +65,7 @@ def test_other_devices(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("PRO-04")
 def test_not_served(login: LogIn, newcomer: Newcomer) -> None:
-    """Unserved fields are refused, and the rest of the request changes nothing."""
+    """A request with an unserved field is refused as a whole."""
     nina = login(newcomer("nina"))
     before = changed(nina)
     for key, value in (("photoToken", "abc"), ("photoId", 1), ("link", "nina")):
@@ -75,7 +75,7 @@ def test_not_served(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("PRO-05")
 def test_a_name_in_one(login: LogIn, newcomer: Newcomer) -> None:
-    """A client with a single name field replaces both names."""
+    """The field `name` replaces first and last name, unless the request has a `firstName`."""
     nina = login(newcomer("nina"))
     nina.call("PROFILE", {"firstName": "Nina", "lastName": "Ray"})
     name = nina.call("PROFILE", {"name": "Nina Lee"})["profile"]["contact"]["names"][0]

@@ -37,7 +37,7 @@ from tambour_conformance.wire import Frame
 
 
 def drained(*devices: Device) -> None:
-    """Reads and drops all pushes of the devices so far."""
+    """Reads and drops everything that the devices have received so far."""
     for each in devices:
         each.fence()
         each.unread.clear()
@@ -57,7 +57,7 @@ def only_push(device: Device) -> Frame:
 
 @case("PSH-01")
 def test_every_member_is_told(login: LogIn, group: Group, cid: Cid) -> None:
-    """Every connection of every member gets every message, with the previous id."""
+    """Every connection of every member gets every message, with the id of the message before it."""
     alice, others = login("alice"), [login("bob"), login("bob", "laptop"), login("carol"), login("dave")]
     chat = group(alice, *others)
     last = newest(alice, chat)["id"]
@@ -73,7 +73,7 @@ def test_every_member_is_told(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("PSH-01")
 def test_previous_message_that_is_gone(login: LogIn, group: Group, cid: Cid) -> None:
-    """`prevMessageId` is the previous id even if that message was deleted or hidden."""
+    """`prevMessageId` names the previous message even if it was deleted or hidden."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     for for_me in (False, True):
@@ -86,7 +86,7 @@ def test_previous_message_that_is_gone(login: LogIn, group: Group, cid: Cid) -> 
 
 @case("PSH-01")
 def test_first_message_of_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """The first message has no previous id; its new dialog is announced before it."""
+    """The first message of a dialog has no `prevMessageId`; a push of the new dialog precedes it."""
     alice, nina = login("alice"), login(newcomer("nina"))
     sent = say(nina, dialog(alice, nina), cid())
     alice.fence()
@@ -132,7 +132,7 @@ def test_messages_of_three_senders(login: LogIn, group: Group, cid: Cid) -> None
 @case("PSH-03")
 @pytest.mark.parametrize("where", ["group", "dialog", "saved"])
 def test_own_devices(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """The sender's other device gets the message with its cid, the sending one gets no push."""
+    """The sender's other device gets the message with its cid; the sending device gets no push."""
     phone, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
     chat = {
         "group": lambda: group(phone, laptop, bob),
@@ -156,7 +156,7 @@ def test_own_devices(login: LogIn, group: Group, cid: Cid, where: str) -> None:
 
 @case("PSH-03")
 def test_two_connections_of_one_device(login: LogIn, group: Group, cid: Cid) -> None:
-    """Another connection with the same token gets the push too."""
+    """Another connection with the sender's token also gets the push."""
     one, other, bob = login("alice"), login("alice"), login("bob")
     chat = group(one, other, bob)
     sent = say(one, chat, cid())
@@ -167,7 +167,7 @@ def test_two_connections_of_one_device(login: LogIn, group: Group, cid: Cid) -> 
 @case("PSH-04")
 @pytest.mark.parametrize("how", ["history", "by id"])
 def test_pushed_means_stored(login: LogIn, group: Group, cid: Cid, how: str) -> None:
-    """A client that requests a message the moment it is pushed finds it, while more are being sent."""
+    """A client can read a message as soon as it gets the push, even while more are being sent."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     for _ in range(30):
@@ -185,7 +185,7 @@ def test_pushed_means_stored(login: LogIn, group: Group, cid: Cid, how: str) -> 
 
 @case("PSH-04")
 def test_pushed_changes_are_stored(login: LogIn, group: Group, cid: Cid) -> None:
-    """Edits, deletions and marks are stored when they are pushed."""
+    """Edits, deletions and marks are already stored when their pushes arrive."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     for number in range(10):
@@ -202,14 +202,14 @@ def test_pushed_changes_are_stored(login: LogIn, group: Group, cid: Cid) -> None
 
 
 def ours(device: Device) -> None:
-    """Skips the case for servers whose PING need not be a fence."""
+    """Skips the case for foreign servers, whose PING need not be a fence for pushes."""
     if device.target.foreign:
         skip("a promise of Tambour's own, on which clients of other servers do not rely")
 
 
 @case("PSH-10")
 def test_pushed_before_a_ping(login: LogIn, group: Group, cid: Cid) -> None:
-    """The pushes of a request answered before a PING is sent come before that PING's answer."""
+    """If a request is answered before a PING is sent, its pushes come before the answer to the PING."""
     alice, bob = login("alice"), login("bob")
     ours(alice)
     chat = group(alice, bob)
@@ -225,7 +225,7 @@ def test_pushed_before_a_ping(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("PSH-10")
 def test_pushed_before_a_ping_while_busy(login: LogIn, group: Group, cid: Cid) -> None:
-    """A PING is a fence also while other connections send long requests, and PINGs come in pairs."""
+    """A PING is also a fence under load: others send long requests, and the client sends two PINGs."""
     alice, bob = login("alice"), login("bob")
     ours(alice)
     busy = [login("carol"), login("dave"), login("carol"), login("dave"), login("carol"), login("dave")]
@@ -251,7 +251,7 @@ def test_pushed_before_a_ping_while_busy(login: LogIn, group: Group, cid: Cid) -
 @case("PSH-05")
 @pytest.mark.parametrize("where", ["group", "dialog"])
 def test_typing(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """All connections of the other members get the push; no connection of the typing user does."""
+    """Typing is pushed to all connections of the other members, and to none of the typing user."""
     alice, laptop = login("alice"), login("alice", "laptop")
     bob, bobs_laptop, carol = login("bob"), login("bob", "laptop"), login("carol")
     if where == "group":
@@ -271,7 +271,7 @@ def test_typing(login: LogIn, group: Group, cid: Cid, where: str) -> None:
 
 @case("PSH-05")
 def test_typing_to_oneself(login: LogIn) -> None:
-    """Typing in saved messages is pushed to nobody, not even another device."""
+    """Typing in saved messages causes no push, not even to the user's other devices."""
     alice, laptop = login("alice"), login("alice", "laptop")
     alice.call("MSG_TYPING", {"chatId": SAVED, "type": "TEXT"})
     laptop.silence_by_fence()
@@ -280,7 +280,7 @@ def test_typing_to_oneself(login: LogIn) -> None:
 
 @case("PSH-05")
 def test_typing_in_a_channel(login: LogIn, cid: Cid) -> None:
-    """In a channel neither readers nor the owner are told of typing."""
+    """Typing in a channel causes no push, to readers or to the owner."""
     alice, bob = login("alice"), login("bob")
     chat = channel(cid, alice, bob)
     for one, other in ((alice, bob), (bob, alice)):
@@ -291,7 +291,7 @@ def test_typing_in_a_channel(login: LogIn, cid: Cid) -> None:
 @case("PSH-06")
 @pytest.mark.parametrize("where", ["group", "dialog"])
 def test_marks(login: LogIn, group: Group, cid: Cid, where: str) -> None:
-    """A mark is pushed to the others and to the reader's other device, not to the one that set it."""
+    """A read mark is pushed to the other members and to the reader's other device."""
     alice, bob, laptop, carol = login("alice"), login("bob"), login("bob", "laptop"), login("carol")
     chat = group(alice, bob, laptop) if where == "group" else dialog(alice, bob)
     for _ in range(2):
@@ -308,7 +308,7 @@ def test_marks(login: LogIn, group: Group, cid: Cid, where: str) -> None:
 
 @case("PSH-06")
 def test_marks_of_a_channel(login: LogIn, cid: Cid) -> None:
-    """A mark in a channel is pushed to the reader's other device, and to nobody else."""
+    """A read mark in a channel is pushed only to the reader's other device."""
     alice, bob, laptop, carol = login("alice"), login("bob"), login("bob", "laptop"), login("carol")
     chat = channel(cid, alice, bob, laptop, carol)
     post = say(alice, chat, cid())
@@ -324,7 +324,7 @@ def test_marks_of_a_channel(login: LogIn, cid: Cid) -> None:
 def test_marks_of_a_large_group(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits
 ) -> None:
-    """In a group above fanOutMembers, the reader's other device is still told of a read mark."""
+    """In a group above fanOutMembers, the reader's other device still gets the read mark."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     others = [login(newcomer(), interactive=False) for _ in range(limits["fanOutMembers"] - 1)]
     chat = group(alice, bob, laptop, *others)
@@ -340,7 +340,7 @@ def test_marks_of_a_large_group(
 @case("PSH-07")
 @pytest.mark.parametrize("receipt", ["none", "cmd 1", "NOTIF_MESSAGE", "both, twice", "of something else"])
 def test_receipts(login: LogIn, group: Group, cid: Cid, receipt: str) -> None:
-    """With any receipts, or none, later pushes come and no push comes twice."""
+    """Each push comes once, whatever receipts the client sends, and without receipts."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     for _ in range(5):
@@ -395,7 +395,7 @@ def everything(device: Device, chat: int, cid: Cid) -> None:
 def test_no_member(login: LogIn, group: Group, cid: Cid) -> None:
     """A user outside a group or dialog gets no pushes from it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
-    # Carol's subscription to a chat of others has no effect.
+    # Carol also tries to subscribe to the chat, and is refused.
     mine, chat = group(carol, alice, bob), group(alice, bob)
     carol.refused("chat.not.found", "CHAT_SUBSCRIBE", {"chatId": chat})
     say(carol, mine, cid())
@@ -421,7 +421,7 @@ def test_no_login(login: LogIn, connect: Connect, group: Group, cid: Cid, state:
 @case("PSH-08")
 @pytest.mark.parametrize("how", ["LOGOUT", "SESSIONS_CLOSE"])
 def test_after_the_session(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, how: str) -> None:
-    """After the end of its session a connection gets no pushes."""
+    """A connection gets no pushes after its session has ended."""
     alice, nina = login("alice"), newcomer("nina")
     phone, laptop = login(nina), login(nina, "laptop")
     chat = group(alice, phone, laptop)
@@ -435,7 +435,7 @@ def test_after_the_session(login: LogIn, newcomer: Newcomer, group: Group, cid: 
 
 @case("PSH-08")
 def test_empty_handed_strangers(client: Connection, login: LogIn, group: Group, cid: Cid) -> None:
-    """A message sent before a user logged in is not pushed to them: it comes with the login."""
+    """A message that was sent before a login comes with the login, not as a push."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     token = bob.token
@@ -450,9 +450,10 @@ def test_empty_handed_strangers(client: Connection, login: LogIn, group: Group, 
 def test_classic_pushes(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, protocol: Bundle, note: Note
 ) -> None:
-    """A client without capabilities gets every push of the classic surface.
+    """A client without capabilities gets pushes only of the classic surface.
 
-    An unknown field may belong to a later release; an unknown opcode would need a capability even then.
+    The case accepts unknown fields, which a later release may add. It accepts no unknown push opcodes,
+    because a later release must not send them to this client.
     """
     alice, nina = login("alice"), login(newcomer("nina"))
     say(nina, dialog(nina, alice), cid())
@@ -476,7 +477,7 @@ def test_classic_pushes(
 @case("PSH-11")
 @pytest.mark.parametrize("subscribe", [None, True, False], ids=["never", "opened", "closed"])
 def test_hint_only(login: LogIn, group: Group, cid: Cid, subscribe: bool | None) -> None:
-    """Pushes of a chat come once, whether it was opened on the screen, closed, or neither."""
+    """Pushes come once, whether the client has said that the chat is open, or closed, or nothing."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     if subscribe is not None:
@@ -499,7 +500,7 @@ def presence(device: Device, user: int, status: int, within: float | None = None
 
 @case("PSH-12")
 def test_presence(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
-    """A dialog partner is told when a user logs in and leaves, and sees it at LOGIN."""
+    """A dialog partner gets a push when a user goes online or offline, and sees the state at LOGIN."""
     delay = time_out(limits, "presenceOfflineDelayMs")
     alice, nina = login("alice"), newcomer("nina")
     first = login(nina, interactive=False)
@@ -521,7 +522,7 @@ def test_presence(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) ->
 
 @case("PSH-12")
 def test_presence_of_two_devices(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
-    """A user is online while one of their devices is in the foreground, as a PING can say."""
+    """A user is online while a PING of any device has said that it is in the foreground."""
     delay = time_out(limits, "presenceOfflineDelayMs")
     alice, nina = login("alice"), newcomer("nina")
     phone, laptop = login(nina, interactive=False), login(nina, "laptop", interactive=False)
@@ -543,7 +544,7 @@ def test_presence_of_two_devices(login: LogIn, newcomer: Newcomer, cid: Cid, lim
 def test_presence_in_quick_turns(
     login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits, stays: bool
 ) -> None:
-    """Twenty quick reconnects cause one push per delay, and the last push has the final state."""
+    """Twenty quick changes cause at most one push per delay, and the last push has the final state."""
     delay = time_out(limits, "presenceOfflineDelayMs")
     alice, nina = login("alice"), login(newcomer("nina"))
     user = nina.user_id
@@ -569,7 +570,7 @@ def test_presence_in_quick_turns(
 def test_presence_of_somebody_known_to_many(
     login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits
 ) -> None:
-    """Only the most recent followers are told, up to the limit."""
+    """Only the most recent followers get a push of presence, at most presencePushes of them."""
     delay, most = time_out(limits, "presenceOfflineDelayMs"), limits["presencePushes"]
     if most > 20:
         skip(f"presencePushes is {most}, too many to log in: {LESS}")
@@ -588,7 +589,7 @@ def test_presence_of_somebody_known_to_many(
 
 @case("PSH-18")
 def test_what_is_unread(login: LogIn, group: Group, cid: Cid) -> None:
-    """A classic client gets its unread count, and one that named a capability does not."""
+    """Pushes have the receiver's unread count only for clients that named no capability."""
     alice, bob, carol = login("alice"), login("bob"), login("carol", capabilities=["history-more"])
     chat = group(alice, bob, carol)
     drained(bob, carol)

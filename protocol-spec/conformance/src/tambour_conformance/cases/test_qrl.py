@@ -10,12 +10,12 @@ from tambour_conformance.talk import LESS, time_out
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: Cases that would have to use up a higher limit of approvals are skipped.
+#: A case that must reach the limit of approvals is skipped if the limit is higher than this.
 MOST = 100
 
 
 def available(client: Connection, shown: Frame) -> bool:
-    """The status from GET_QR_STATUS."""
+    """Whether GET_QR_STATUS says that the login was approved."""
     status = client.call("GET_QR_STATUS", {"trackId": shown["trackId"]})["status"]
     equal(status["expiresAt"], shown["expiresAt"], "expiresAt")
     return status.get("loginAvailable", False)
@@ -23,7 +23,7 @@ def available(client: Connection, shown: Frame) -> bool:
 
 @case("QRL-01")
 def test_a_link(client: Connection, limits: Limits) -> None:
-    """The reply has link and track, and the link does not reveal the track."""
+    """GET_QR returns a link and a track; the link does not contain the track."""
     shown = client.call("GET_QR", {})
     for key in ("pollingInterval", "ttl", "expiresAt"):
         check(type(shown[key]) is int and shown[key] > 0, f"{key}, a number", shown.value)
@@ -34,7 +34,7 @@ def test_a_link(client: Connection, limits: Limits) -> None:
 
 @case("QRL-02", "QRL-05")
 def test_an_approved_link(client: Connection, login: LogIn, newcomer: Newcomer) -> None:
-    """An approved link gives a token, once."""
+    """After the approval, the track returns a token once."""
     nina = login(newcomer("nina"))
     shown = client.call("GET_QR", {})
     check(not available(client, shown), "nothing before the approval", "a login")
@@ -49,7 +49,7 @@ def test_an_approved_link(client: Connection, login: LogIn, newcomer: Newcomer) 
 
 @case("QRL-05")
 def test_a_second_factor(client: Connection, login: LogIn, newcomer: Newcomer) -> None:
-    """A user with a password is asked for it."""
+    """If the approving user has a password, the new device must give it to get a token."""
     nina = login(newcomer("nina"))
     set_password(nina)
     shown = client.call("GET_QR", {})
@@ -84,7 +84,7 @@ def test_too_late(client: Connection, alice: Device, limits: Limits) -> None:
 
 @case("QRL-04")
 def test_whose_link(client: Connection, alice: Device, bob: Device) -> None:
-    """An unknown link, or one approved by somebody else, cannot be approved."""
+    """A user cannot approve an unknown link, or a link that another user has approved."""
     shown = client.call("GET_QR", {})
     for link in ("", "none", shown["trackId"], shown["qrLink"][:-1]):
         alice.refused("track.not.found", "AUTH_QR_APPROVE", {"qrLink": link})
@@ -96,7 +96,7 @@ def test_whose_link(client: Connection, alice: Device, bob: Device) -> None:
 
 @case("QRL-06")
 def test_not_yet_approved(client: Connection, alice: Device) -> None:
-    """A track that is not approved yet is refused, and stays valid."""
+    """LOGIN_BY_QR before the approval is refused, and the track stays valid."""
     shown = client.call("GET_QR", {})
     client.refused("not.allowed", "LOGIN_BY_QR", {"trackId": shown["trackId"]})
     alice.call("AUTH_QR_APPROVE", {"qrLink": shown["qrLink"]})
@@ -105,7 +105,7 @@ def test_not_yet_approved(client: Connection, alice: Device) -> None:
 
 @case("QRL-07")
 def test_the_approver_logs_out(client: Connection, login: LogIn, newcomer: Newcomer) -> None:
-    """Links approved by a session, and challenges, end with it; those of another session do not."""
+    """After LOGOUT, the links and challenges that the session approved end; those of others stay."""
     nina = newcomer("nina")
     phone, laptop = login(nina), login(nina, "laptop")
     kept, link = (client.call("GET_QR", {}) for _ in range(2))

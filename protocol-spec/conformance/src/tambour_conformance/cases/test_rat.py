@@ -9,10 +9,10 @@ from tambour_conformance.talk import BURST, LESS, PATIENCE, SAVED, dialog, say
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: Cases that would have to use up a higher limit of requests or dialogs are skipped.
+#: A case that must reach a limit of requests or dialogs is skipped if the limit is higher than these.
 MOST_REQUESTS, MOST_DIALOGS = 2000, 60
 HOUR_MS = 3_600_000
-#: How often a case tries a check that is sensitive to timing.
+#: How often a case repeats a check that may fail because of timing.
 FEW = 10
 #: A search query without results.
 NOBODY = {"phone": "+99912345"}
@@ -60,7 +60,7 @@ def test_too_often(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
 def test_who_is_kept_from_what(
     login: LogIn, newcomer: Newcomer, bob: Device, cid: Cid, limits: Limits
 ) -> None:
-    """Requests of other buckets and other users are not refused."""
+    """An empty bucket does not affect requests of other buckets or of other users."""
     nina = login(newcomer("nina"))
     search_too_often(nina, limits["searchBurst"])
     say(nina, SAVED, cid())
@@ -69,13 +69,13 @@ def test_who_is_kept_from_what(
 
 @case("RAT-03")
 def test_one_bucket_for_all_devices(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """Another device, and another connection of the same device, are refused too."""
+    """All devices and connections of a user share one bucket."""
     nina = newcomer("nina")
     phone, laptop = login(nina), login(nina, "laptop")
     search_too_often(phone, limits["searchBurst"])
     for each in (laptop, login(nina)):
         seq = each.send("CONTACT_INFO_BY_PHONE", NOBODY)
-        # The bucket refills a little while the others log in.
+        # The bucket refills a little while the other connections log in.
         frame = each.either(Error("user.not.found", seq), Error("too.many.requests", seq))
         for _ in range(limits["searchBurst"] // 2):
             if frame["error"] == "too.many.requests":
@@ -89,14 +89,14 @@ def test_one_bucket_for_all_devices(login: LogIn, newcomer: Newcomer, limits: Li
 def test_each_user_counts(
     login: LogIn, newcomer: Newcomer, bob: Device, group: Group, limits: Limits
 ) -> None:
-    """A request that names as many users as the bucket has units empties it, and so does a longer one."""
+    """Each named user costs a unit; a request with more users than the bucket holds also empties it."""
     most = limits["inviteBurst"]
     if most + 1 > limits["maxIDsPerRequest"]:
         skip(f"inviteBurst is {most}: {LESS}")
     for count in (most, most + 1):
         nina = login(newcomer("nina"))
         chat = group(nina)
-        # A user named twice counts once, so the others are unknown users.
+        # The other users are distinct unknown ids, because a user named twice counts once.
         users = [bob.user_id, *range(1 << 61, (1 << 61) + count - 1)]
         change = {"chatId": chat, "userIds": users, "operation": "add"}
         nina.refused("user.not.found", "CHAT_MEMBERS_UPDATE", change)
@@ -105,13 +105,13 @@ def test_each_user_counts(
 
 @case("RAT-05")
 def test_too_many_logins(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """LOGIN is refused with login.flood, for one account; its token stays valid."""
+    """Too many LOGINs of one account are refused with login.flood; its token stays valid."""
     most = limits["loginBurst"]
     if most > MOST_REQUESTS:
         skip(f"loginBurst is {most}: {LESS}")
     nina = login(newcomer("nina"))
     refusal = None
-    # Many at a time: sequential logins on a slow machine would not outpace the refill of the bucket.
+    # Sends many at a time, because single logins on a slow machine may be slower than the bucket refills.
     for _ in range(0, 3 * most, BURST):
         packets = [nina.packet("LOGIN", {"token": nina.token}) for _ in range(BURST)]
         nina.coalesce(*(packet for _, packet in packets))
@@ -127,9 +127,9 @@ def test_too_many_logins(login: LogIn, newcomer: Newcomer, limits: Limits) -> No
 
 
 def guess(connection: Connection, behind: bytes = b"") -> list[str]:
-    """Tries codes of an unknown request, many at a time; returns the refusals.
+    """Tries many codes at a time for an unknown code request; returns the codes of the refusals.
 
-    `behind` is a packet sent right after them.
+    `behind` is a packet to send right after these requests.
     """
     packets = [connection.packet("AUTH", {"token": "none", "verifyCode": "0"}) for _ in range(BURST)]
     connection.coalesce(*(packet for _, packet in packets), behind)
@@ -151,7 +151,7 @@ def guess_too_often(connection: Connection, limits: Limits) -> None:
 
 
 def is_kept_waiting(connection: Connection, limits: Limits) -> bool:
-    """Whether the bucket is less than half full: it has refilled a little."""
+    """Whether the bucket of the connection is used up: half of its units, in guesses, get a refusal."""
     rounds = max(1, limits["authBurst"] // 2 // BURST)
     return any("too.many.requests" in guess(connection) for _ in range(rounds))
 
@@ -160,7 +160,7 @@ def is_kept_waiting(connection: Connection, limits: Limits) -> bool:
 def test_bad_tokens(
     connect: Connect, client: Connection, login: LogIn, newcomer: Newcomer, address: str, limits: Limits
 ) -> None:
-    """After too many attempts an address must wait; a good token works at once."""
+    """After too many attempts, an address gets login.flood for bad tokens; a good token still works."""
     nina = login(newcomer("nina"))
     guesser = connect("guesser", source=address)
     guess_too_often(guesser, limits)
@@ -180,7 +180,7 @@ def test_bad_tokens(
 def test_whose_guesses(
     connect: Connect, login: LogIn, newcomer: Newcomer, address: str, limits: Limits
 ) -> None:
-    """Attempts of a logged-in user are charged to the user; other attempts to the address."""
+    """Attempts after a login are charged to the user, attempts before a login to the address."""
     nina, otto = login(newcomer("nina")), login(newcomer("otto"))
     here, stranger, other = (connect(name, source=address) for name in ("nina", "stranger", "other"))
     here.call("LOGIN", {"token": nina.token})
@@ -195,7 +195,7 @@ def test_whose_guesses(
 
 @case("RAT-09")
 def test_strangers(client: Connection, login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """Too many PINGs before a LOGIN are refused; after it, and on another connection, they are served."""
+    """Too many PINGs before a LOGIN are refused; other connections, and PINGs after LOGIN, are served."""
     most = limits["strangerBurst"]
     if most > MOST_REQUESTS:
         skip(f"strangerBurst is {most}: {LESS}")
@@ -220,7 +220,7 @@ def test_strangers(client: Connection, login: LogIn, newcomer: Newcomer, limits:
 
 @case("RAT-06")
 def test_too_many_dialogs(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
-    """One dialog above the limit is refused, unless the other user wrote first or has added the sender."""
+    """A new dialog above the limit is refused, unless the other user has written or added the sender."""
     most = limits["maxNewDialogsPerHour"]
     if most > MOST_DIALOGS:
         skip(f"maxNewDialogsPerHour is {most}: {LESS}")

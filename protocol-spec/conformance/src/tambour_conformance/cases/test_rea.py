@@ -27,23 +27,23 @@ from tambour_conformance.wire import Frame
 
 CHANGED, YOURS = "NOTIF_MSG_REACTIONS_CHANGED", "NOTIF_MSG_YOU_REACTED"
 THUMB, DRUM, FIRE = "👍", "🥁", "🔥"
-#: One emoji for each kind of reaction in a case.
+#: Distinct emojis, for cases with several kinds of reaction.
 KINDS = (THUMB, DRUM, FIRE, "🎉", "😮")
 
 
 def asked(chat: int, message: int, emoji: str, **fields: Any) -> dict[str, Any]:
-    """The value of MSG_REACTION."""
+    """The payload of a MSG_REACTION."""
     reaction = {"reactionType": "EMOJI", "id": emoji}
     return {"chatId": chat, "messageId": message, "reaction": reaction, **fields}
 
 
 def react(device: Device, chat: int, message: int, emoji: str) -> dict[str, Any]:
-    """MSG_REACTION; returns the reactions of its reply."""
+    """Sends MSG_REACTION; returns the reactions in the reply."""
     return device.call("MSG_REACTION", asked(chat, message, emoji))["reactionInfo"]
 
 
 def cancel(device: Device, chat: int, message: int) -> dict[str, Any]:
-    """MSG_CANCEL_REACTION; returns the reactions of its reply."""
+    """Sends MSG_CANCEL_REACTION; returns the reactions in the reply."""
     return device.call("MSG_CANCEL_REACTION", {"chatId": chat, "messageId": message})["reactionInfo"]
 
 
@@ -59,13 +59,13 @@ def counts(info: dict[str, Any]) -> dict[str, int]:
 
 
 def shown(message: dict[str, Any]) -> tuple[dict[str, int], str | None]:
-    """The reactions of a message, and the caller's own."""
+    """The counts by emoji in a message, and the reading user's own reaction."""
     info = message.get("reactionInfo") or {}
     return counts(info), info.get("yourReaction")
 
 
 def said(group: Group, cid: Cid, *people: Device) -> tuple[int, int]:
-    """A new group with a message of the first user, after all pushes are read."""
+    """Makes a group with a message of the first user, reads all pushes about it, and returns both ids."""
     chat = group(people[0], *people[1:])
     message = say(people[0], chat, cid())["id"]
     forget(*people)
@@ -73,7 +73,7 @@ def said(group: Group, cid: Cid, *people: Device) -> tuple[int, int]:
 
 
 def forget(*devices: Device) -> None:
-    """Reads all received frames."""
+    """Drops the received pushes that the cases of this file check."""
     for device in devices:
         device.fence()
         device.pushes(CHANGED, YOURS, "NOTIF_MESSAGE", "NOTIF_CHAT", "NOTIF_MSG_DELETE")
@@ -90,7 +90,7 @@ def told(device: Device, chat: int, message: int) -> dict[str, int]:
 
 @case("REA-01")
 def test_reaction(login: LogIn, group: Group, cid: Cid) -> None:
-    """A reaction is in the reply, pushed to the others, and present wherever the message is sent."""
+    """A reaction is in the reply, in the push to the others, and in every reply with the message."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, message = said(group, cid, alice, bob, carol)
     info = react(bob, chat, message, DRUM)
@@ -124,7 +124,7 @@ def test_second_reaction(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-03")
 def test_own_device(login: LogIn, group: Group, cid: Cid) -> None:
-    """The user's other device gets the reaction, the reacting one gets no push."""
+    """The user's other device gets the reaction; the reacting device gets no push."""
     alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
     chat, message = said(group, cid, alice, bob)
     forget(laptop)
@@ -140,7 +140,7 @@ def test_own_device(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-04")
 def test_whose(login: LogIn, group: Group, cid: Cid) -> None:
-    """Counters are the same for everybody, yourReaction is personal and not in an edit's push."""
+    """Counters are the same for all members; `yourReaction` is personal, and no push of an edit has it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, message = said(group, cid, alice, bob, carol)
     react(alice, chat, message, THUMB)
@@ -160,7 +160,7 @@ def test_whose(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-05")
 def test_message_not_there(login: LogIn, group: Group, cid: Cid) -> None:
-    """Unknown, deleted and hidden messages are refused alike."""
+    """Reactions to unknown, deleted and hidden messages are refused alike."""
     alice, bob = login("alice"), login("bob")
     chat, message = said(group, cid, alice, bob)
     hidden = say(alice, chat, cid())["id"]
@@ -200,7 +200,7 @@ def test_emoji(login: LogIn, group: Group, cid: Cid, text: str) -> None:
 
 @case("REA-07")
 def test_too_many_kinds(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
-    """One kind above maxReactionKinds is refused; replacing the only one of a kind makes room."""
+    """A new kind above maxReactionKinds is refused, until a replaced reaction frees a kind."""
     most = limits["maxReactionKinds"]
     if most > 3:
         skip(f"maxReactionKinds is {most}, more than there are people: {LESS}")
@@ -218,7 +218,7 @@ def test_too_many_kinds(login: LogIn, group: Group, cid: Cid, limits: Limits) ->
 
 @case("REA-08")
 def test_reaction_of_a_stranger(login: LogIn, group: Group, cid: Cid) -> None:
-    """A chat of others looks like an unknown one to all requests about reactions."""
+    """Requests about reactions in another user's chat are refused like requests for an unknown chat."""
     alice, carol = login("alice"), login("carol")
     chat, message = said(group, cid, alice)
     same_refusal(
@@ -240,7 +240,7 @@ def test_reaction_of_a_stranger(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-09")
 def test_while_away(login: LogIn, group: Group, cid: Cid) -> None:
-    """A delta has the chat with the current reactions: with one, and later without it."""
+    """After a reaction, and after its withdrawal, a delta has the chat with the current reactions."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, message = said(group, cid, alice, bob, carol)
     for change, expected in ((lambda: react(bob, chat, message, DRUM), {DRUM: 1}), (None, {})):
@@ -256,7 +256,7 @@ def test_while_away(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-18")
 def test_reaction_after_a_block(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """After a block nobody can react, and after unblocking both can."""
+    """In a dialog, neither user can react after one has blocked the other; unblocking allows it again."""
     alice, nina = login("alice"), login(newcomer(), interactive=False)
     chat = dialog(alice, nina)
     message = say(alice, chat, cid())["id"]
@@ -289,7 +289,7 @@ def test_taken_back(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-11")
 def test_nothing_to_take_back(login: LogIn, group: Group, cid: Cid) -> None:
-    """Taking back a missing reaction returns the current ones, and is not pushed."""
+    """Taking back a reaction that does not exist returns the current reactions and causes no push."""
     alice, bob = login("alice"), login("bob")
     chat, message = said(group, cid, alice, bob)
     react(alice, chat, message, THUMB)
@@ -301,7 +301,7 @@ def test_nothing_to_take_back(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-12")
 def test_reactions_by_id(login: LogIn, group: Group, cid: Cid) -> None:
-    """Reactions come for every message that the caller sees, and for no other."""
+    """MSG_GET_REACTIONS returns the reactions to exactly those messages that the caller sees."""
     alice, bob = login("alice"), login("bob")
     chat, message = said(group, cid, alice, bob)
     plain, hidden, gone = (say(alice, chat, cid())["id"] for _ in range(3))
@@ -319,7 +319,7 @@ def test_reactions_by_id(login: LogIn, group: Group, cid: Cid) -> None:
 @case("REA-13")
 @pytest.mark.parametrize("count", [1, 2, 3, 100])
 def test_who_reacted(login: LogIn, group: Group, cid: Cid, count: int) -> None:
-    """Pages together name every user who reacted once."""
+    """The pages together list each user who reacted exactly once."""
     people = [login(each) for each in ("alice", "bob", "carol")]
     chat, message = said(group, cid, *people)
     for person, emoji in zip(people, (THUMB, DRUM, THUMB), strict=True):
@@ -341,7 +341,7 @@ def test_who_reacted(login: LogIn, group: Group, cid: Cid, count: int) -> None:
 
 
 def allow(device: Device, chat: int, **fields: Any) -> dict[str, Any]:
-    """CHAT_REACTIONS_SETTINGS_SET; returns the settings of its reply."""
+    """Sends CHAT_REACTIONS_SETTINGS_SET; returns the settings in the reply."""
     value = {"chatId": chat, **fields}
     return device.call("CHAT_REACTIONS_SETTINGS_SET", value)["chatReactionsSettings"]
 
@@ -349,7 +349,7 @@ def allow(device: Device, chat: int, **fields: Any) -> dict[str, Any]:
 @case("REA-14")
 @pytest.mark.parametrize("key", ["isActive", "value"])
 def test_switched_off(login: LogIn, group: Group, cid: Cid, key: str) -> None:
-    """Where reactions are off, new ones are refused; existing ones stay and can be taken back."""
+    """If a chat allows no reactions, new ones are refused; existing ones stay and can be taken back."""
     alice, bob = login("alice"), login("bob")
     chat, message = said(group, cid, alice, bob)
     react(bob, chat, message, DRUM)
@@ -362,7 +362,7 @@ def test_switched_off(login: LogIn, group: Group, cid: Cid, key: str) -> None:
 
 @case("REA-15")
 def test_only_some(login: LogIn, group: Group, cid: Cid) -> None:
-    """A list names the allowed reactions, or the forbidden ones."""
+    """The settings of a chat can list the allowed reactions, or the forbidden ones."""
     alice, bob = login("alice"), login("bob")
     chat, message = said(group, cid, alice, bob)
     allow(alice, chat, isActive=True, reactionIds=[THUMB, DRUM], included=True)
@@ -375,7 +375,7 @@ def test_only_some(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-16")
 def test_who_allows(login: LogIn, group: Group, cid: Cid) -> None:
-    """A member without rights changes nothing, and nobody is told."""
+    """A member without the right cannot change the settings; the request causes no push."""
     alice, bob = login("alice"), login("bob")
     chat, message = said(group, cid, alice, bob)
     bob.refused("not.allowed", "CHAT_REACTIONS_SETTINGS_SET", {"chatId": chat, "isActive": False})
@@ -385,7 +385,7 @@ def test_who_allows(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("REA-17")
 def test_settings_of_chats(login: LogIn, group: Group, cid: Cid) -> None:
-    """Settings come for every chat of the caller, and for no other."""
+    """The reply has the settings of exactly those requested chats that the caller is in."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, _ = said(group, cid, alice, bob)
     plain, _ = said(group, cid, alice, bob)

@@ -1,4 +1,4 @@
-"""REP: reports are accepted, and nobody is notified."""
+"""REP: reports of chats, messages and users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_chat(login: LogIn, group: Group) -> None:
 
 @case("REP-02")
 def test_report_of_a_strange_chat(login: LogIn, group: Group) -> None:
-    """A chat of others cannot be reported, nor can other chats in the same request."""
+    """A request that reports a chat of other users is refused as a whole."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     own, strange = group(carol), group(alice, bob)
     for chats in ([strange], [own, strange], [-1]):
@@ -82,7 +82,7 @@ def test_report_of_a_comment(login: LogIn, cid: Cid) -> None:
 @case("REP-06")
 @pytest.mark.parametrize("sync", [None, 0, 1_754_255_000_000], ids=["absent", "zero", "time"])
 def test_reasons(login: LogIn, sync: int | None) -> None:
-    """There are reasons for each kind of subject, sent once."""
+    """The server returns reasons for each kind of subject; a client that has them gets an empty list."""
     alice = login("alice")
     reply = alice.call("COMPLAIN_REASONS_GET", {} if sync is None else {"complainSync": sync})
     check(reply["complains"], "reasons", reply.value)

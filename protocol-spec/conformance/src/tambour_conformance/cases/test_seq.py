@@ -1,4 +1,4 @@
-"""SEQ: seq of requests, replies and pushes, and the order of processing."""
+"""SEQ: the seq of requests, replies and pushes, and the order in which the server works."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tambour_conformance.verdict import case, check, equal
 
 @case("SEQ-01")
 def test_number_zero(stranger: Connection) -> None:
-    """A seq of 0 is like any other, for replies and for refusals."""
+    """A request with a seq of 0 gets its reply or refusal like any other."""
     stranger.call("PING", {}, seq=0)
     stranger.refused("proto.state", "CHATS_LIST", {}, seq=0)
     stranger.silence_by_fence()
@@ -22,7 +22,7 @@ def test_number_zero(stranger: Connection) -> None:
 
 @case("SEQ-02")
 def test_both_bytes_of_the_number(stranger: Connection) -> None:
-    """A seq with either or both bytes set is echoed unchanged."""
+    """The answer has the seq of the request, whichever of the two bytes are set."""
     seqs = [0x00FF, 0x0100, 0x0101, 0x1200, 0x1234, 0x7FFF, 0x8000, 0xFF00, 0xFFFE]
     packets = [stranger.packet("PING", {}, seq=seq)[1] for seq in seqs]
     stranger.coalesce(*packets)
@@ -31,7 +31,7 @@ def test_both_bytes_of_the_number(stranger: Connection) -> None:
 
 @case("SEQ-03")
 def test_numbers_start_again(stranger: Connection) -> None:
-    """After 65,535 comes 0."""
+    """The seqs 65,535 and then 0 are both answered."""
     for seq in (0xFFFE, 0xFFFF, 0, 1):
         stranger.call("PING", {}, seq=seq)
     stranger.silence_by_fence()
@@ -39,7 +39,7 @@ def test_numbers_start_again(stranger: Connection) -> None:
 
 @case("SEQ-04")
 def test_two_requests_of_one_number(alice: Device) -> None:
-    """Two requests in flight with the same seq get two replies, each to its own request."""
+    """Two requests in flight with the same seq both get their reply."""
     me = alice.user_id
     _, first = alice.packet("CONTACT_INFO", {"contactIds": [me]}, seq=77)
     _, second = alice.packet("CONTACT_INFO", {"contactIds": []}, seq=77)
@@ -51,7 +51,7 @@ def test_two_requests_of_one_number(alice: Device) -> None:
 
 @case("SEQ-05")
 def test_pipelined_requests(alice: Device, bob: Device, group: Group, cid: Cid, rng: random.Random) -> None:
-    """Two hundred requests of all kinds in one write get the same answers as one by one, each once."""
+    """Each of two hundred requests in one write gets one answer, the same as if it were sent alone."""
     chat = group(alice, bob)
     kinds = [
         lambda: ("PING", {}),
@@ -74,7 +74,7 @@ def test_pipelined_requests(alice: Device, bob: Device, group: Group, cid: Cid, 
 
 @case("SEQ-06")
 def test_ping_overtakes(client: Connection) -> None:
-    """A PING right after a LOGIN is answered before it: here the LOGIN is refused, which takes longest."""
+    """A PING is answered before an earlier, slower LOGIN; here the LOGIN is refused, which takes longest."""
     slow, login = client.packet("LOGIN", {"token": "no such token"})
     fast, ping = client.packet("PING", {})
     client.coalesce(login, ping)
@@ -85,7 +85,7 @@ def test_ping_overtakes(client: Connection) -> None:
 
 @case("SEQ-07")
 def test_order_of_messages(alice: Device, bob: Device, group: Group, cid: Cid) -> None:
-    """Fifty messages in one write are stored in that order."""
+    """Fifty messages in one write are stored in the order of the write."""
     chat = group(alice, bob)
     texts = [f"message {number}" for number in range(50)]
     packets = [alice.packet("MSG_SEND", {"chatId": chat, "message": message(cid(), text)}) for text in texts]
@@ -99,7 +99,7 @@ def test_order_of_messages(alice: Device, bob: Device, group: Group, cid: Cid) -
 @case("SEQ-08")
 @pytest.mark.parametrize("last", [0, 1, 127, 128, 200, 255, 256, 300, 0x80FF, 0xFFFF])
 def test_number_of_a_push(alice: Device, bob: Device, group: Group, cid: Cid, last: int) -> None:
-    """A push has the seq (last seq of the client + 128) mod 256."""
+    """The seq of a push is (last seq of the client + 128) mod 256."""
     chat = group(alice, bob)
     bob.call("PING", {}, seq=last)
     alice.call("MSG_SEND", {"chatId": chat, "message": message(cid())})
@@ -109,7 +109,7 @@ def test_number_of_a_push(alice: Device, bob: Device, group: Group, cid: Cid, la
 
 @case("SEQ-09")
 def test_more_than_may_be_in_flight(alice: Device, limits: Limits) -> None:
-    """Four times maxRequestsInFlight requests in one write are all answered in the end."""
+    """If one write has four times maxRequestsInFlight requests, the server answers all in the end."""
     packets = [
         alice.packet("CONTACT_INFO", {"contactIds": [alice.user_id]})
         for _ in range(4 * limits["maxRequestsInFlight"])

@@ -46,7 +46,7 @@ def test_before_login(client: Connection, opcode: str) -> None:
 
 @case("SES-02")
 def test_hello_again(login: LogIn, group: Group, cid: Cid) -> None:
-    """SESSION_INIT again, before and after LOGIN: the login holds, and a push comes once."""
+    """After a repeated SESSION_INIT the connection is still logged in, and a push comes once."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     bob.call("SESSION_INIT", hello("bob.phone", None, None))
@@ -59,7 +59,7 @@ def test_hello_again(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("SES-02")
 def test_hello_twice(stranger: Connection, accounts: People, login: LogIn) -> None:
-    """Two SESSION_INIT before a LOGIN, in one write, as one known client sends them."""
+    """Two SESSION_INIT and a LOGIN in one write are answered; one known client sends them so."""
     login("alice").close()
     token = accounts.account("alice").devices["phone"]
     requests = [
@@ -75,7 +75,7 @@ def test_hello_twice(stranger: Connection, accounts: People, login: LogIn) -> No
 
 @case("SES-02")
 def test_login_again(login: LogIn, group: Group, cid: Cid) -> None:
-    """LOGIN again with the same token: the same user, and a push still comes once."""
+    """After a repeated LOGIN with the same token, the user is the same, and a push comes once."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     for _ in range(2):
@@ -91,7 +91,7 @@ def test_login_again(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("SES-03")
 def test_unknown_names(connect: Connect, protocol: Bundle) -> None:
-    """Unknown names, also strange ones, change nothing: the known ones are answered."""
+    """Unknown names, even strange ones, are ignored; the reply has the known names."""
     stranger = connect("stranger", init=False)
     unknown = ["no-such-thing", "", "Ж" * 20, "HISTORY-MORE", "history-more "]
     features = [each["name"] for each in protocol.data["features"]]
@@ -108,7 +108,7 @@ def test_unknown_names(connect: Connect, protocol: Bundle) -> None:
 @case("SES-04")
 @pytest.mark.parametrize("lists", ["absent", "nil", "nothing at all"])
 def test_neither_list(connect: Connect, login: LogIn, group: Group, lists: str) -> None:
-    """A classic client gets neither list back, and no field that needs a capability."""
+    """A client that sends no lists gets no lists back, and no field that needs a capability."""
     client = connect("classic", init=False)
     value = {} if lists == "nothing at all" else hello("classic", None, None)
     if lists == "nil":
@@ -126,14 +126,14 @@ def test_neither_list(connect: Connect, login: LogIn, group: Group, lists: str) 
 @case("SES-12")
 @pytest.mark.parametrize("value", [{}, hello("classic", None, None)], ids=["empty", "usual"])
 def test_classic_reply(stranger: Connection, value: dict[str, Any]) -> None:
-    """The reply to a SESSION_INIT without lists holds callsSeed, a number."""
+    """The reply to a SESSION_INIT without lists has the number `callsSeed`."""
     reply = stranger.call("SESSION_INIT", value)
     check(type(reply.get("callsSeed")) is int, "callsSeed, a number", reply.value)
 
 
 @case("SES-09")
 def test_features_are_stable(connect: Connect, protocol: Bundle) -> None:
-    """Two connections of one device that name the same features get the same answer."""
+    """Two connections of one device that name the same features get the same decisions."""
     value = hello("stable", [], [each["name"] for each in protocol.data["features"]])
     first, second = connect("first", init=False), connect("second", init=False)
     answers = [each.call("SESSION_INIT", value)["features"] for each in (first, second, first)]
@@ -155,7 +155,7 @@ def test_features_are_stable(connect: Connect, protocol: Bundle) -> None:
     ids=["absent", "none", "plain", "rich", "strange"],
 )
 def test_telemetry(client: Connection, events: Any) -> None:
-    """Events are skipped whatever they contain, and the reply is empty."""
+    """LOG is accepted, whatever its events contain."""
     client.call("LOG", {} if events is None else {"events": events})
     client.alive()
 
@@ -176,7 +176,7 @@ def test_telemetry(client: Connection, events: Any) -> None:
     ids=["list", "string", "number", "items", "types", "name", "durations", "right"],
 )
 def test_timings(client: Connection, params: Any) -> None:
-    """Timings of any shape are accepted, and so are the other fields."""
+    """LOG is accepted, whatever values stand in place of timings."""
     events = [{"type": "PERF", "event": "open_chat_to_render", "params": params}, {"type": "NAV"}]
     equal(client.call("LOG", {"events": events}).value, {}, "the reply")
     client.alive()
@@ -192,7 +192,7 @@ def test_timings(client: Connection, params: Any) -> None:
 def test_everything_in_one_write(
     stranger: Connection, accounts: People, connect: Connect, cid: Cid, text: str
 ) -> None:
-    """SESSION_INIT, LOGIN, a message to oneself and its history in one write: each sees the earlier ones."""
+    """In one write, a client can initialize, log in, send a message and read it in the history."""
     token, number = accounts.token("alice", "phone", connect), cid()
     requests = [
         stranger.packet("SESSION_INIT", hello("alice.phone", None, None)),
@@ -218,7 +218,7 @@ def test_everything_in_one_write(
 def test_behind_a_login_that_waits(
     stranger: Connection, accounts: People, connect: Connect, cid: Cid, before: tuple[str, Any]
 ) -> None:
-    """Requests pipelined after a LOGIN are served, also if a sign-in request precedes that LOGIN."""
+    """Requests in one write after a LOGIN are served, even if a sign-in request precedes the LOGIN."""
     token, number = accounts.token("alice", "phone", connect), cid()
     requests = [
         stranger.packet("SESSION_INIT", hello("alice.phone", None, None)),
@@ -235,7 +235,7 @@ def test_behind_a_login_that_waits(
 
 @case("SES-06")
 def test_behind_a_refused_login(client: Connection, accounts: People, connect: Connect, cid: Cid) -> None:
-    """Requests sent after a LOGIN that is refused are refused too; the next LOGIN is accepted."""
+    """Requests in one write after a LOGIN that is refused are also refused; a later LOGIN is accepted."""
     token = accounts.token("alice", "phone", connect)
     requests = [
         client.packet("LOGIN", {"token": "notatoken"}),
@@ -271,7 +271,7 @@ def test_between_two_logins(client: Connection, accounts: People, connect: Conne
 
 @case("SES-06")
 def test_behind_somebody_elses_login(login: LogIn, cid: Cid) -> None:
-    """After a refused LOGIN with another user's token, nothing is done as that user."""
+    """If a logged-in client sends another user's token, LOGIN is refused; the session stays the same."""
     alice, bob = login("alice"), login("bob")
     requests = [
         alice.packet("LOGIN", {"token": bob.token}),
@@ -306,7 +306,7 @@ def test_idle(login: LogIn, limits: Limits) -> None:
 
 @case("SES-08")
 def test_no_hello(connect: Connect, limits: Limits) -> None:
-    """Without SESSION_INIT a connection is closed, also one that pings; with it, it stays."""
+    """A connection without SESSION_INIT is closed, even if it sends PINGs; another one stays open."""
     seconds = time_out(limits, "sessionInitTimeoutMs")
     silent, pinging, polite = connect("silent", init=False), connect("pinging", init=False), connect("polite")
     pinging.alive()
@@ -318,7 +318,7 @@ def test_no_hello(connect: Connect, limits: Limits) -> None:
 
 @case("SES-13")
 def test_never_logged_in(connect: Connect, login: LogIn, limits: Limits) -> None:
-    """Without LOGIN a connection is closed, also one that is not idle; with it, it stays."""
+    """A connection without LOGIN is closed, even if it is not idle; a logged-in connection stays open."""
     seconds = time_out(limits, "loginTimeoutMs")
     began = time.monotonic()
     polite, alice = connect("polite"), login("alice")
@@ -353,7 +353,7 @@ def test_nonsense(client: Connection, limits: Limits, kind: str) -> None:
     client.alive()
     opcode, request, code = chosen[0]
     client.send(opcode, **request)
-    # This proves that the refusal was the reason: a timeout closes only after the PING's answer.
+    # The PING shows that the refusal was the reason: a timeout would close only after an answer to it.
     ping = client.send("PING", {})
     client.ends()
     check(all(each.seq != ping for each in client.unread), "no answer behind the last", client.unread)
@@ -362,7 +362,7 @@ def test_nonsense(client: Connection, limits: Limits, kind: str) -> None:
 
 @case("SES-10")
 def test_refusals_that_do_not_count(alice: Device, limits: Limits, cid: Cid) -> None:
-    """Refusals for content do not count: many unknown chats and empty messages are tolerated."""
+    """Refusals of unknown chats and empty messages do not count: many do not close the connection."""
     for _ in range(limits["maxSoftErrors"] + 4):
         alice.refused("chat.not.found", "CHAT_HISTORY", {"chatId": -1, "backward": 1})
         alice.refused("error.message.invalid", "MSG_SEND", {"chatId": SAVED, "message": message(cid(), "")})
@@ -376,7 +376,7 @@ def test_refusals_that_do_not_count(alice: Device, limits: Limits, cid: Cid) -> 
 def test_language_of_refusals(
     connect: Connect, protocol: Bundle, locale: str | None, language: str | None
 ) -> None:
-    """Users get the reason in their language; clients that named none get no text."""
+    """A refusal has a text in the language of the client's `locale`, and no text without a `locale`."""
     client = connect("client", init=False)
     agent = {"deviceType": "DESKTOP", **({"locale": locale} if locale else {})}
     client.call("SESSION_INIT", {"userAgent": agent, "deviceId": "conformance-locale"})
@@ -388,7 +388,7 @@ def test_language_of_refusals(
 
 @case("SES-10")
 def test_numbers_that_no_list_names(alice: Device, limits: Limits) -> None:
-    """Unlisted opcodes do not close a connection: newer apps send them at every start."""
+    """Some unknown opcodes do not close a connection, because newer apps send them; very many do."""
     each = limits["unknownOpcodesPerSoftError"]
     for number in range(limits["maxSoftErrors"] * 2):
         alice.refused("proto.opcode", 60_000 + number)
@@ -402,7 +402,7 @@ def test_numbers_that_no_list_names(alice: Device, limits: Limits) -> None:
 
 @case("SES-14")
 def test_no_text_for_what_is_not_served(connect: Connect) -> None:
-    """Refusals of unserved requests have no text, which apps would show at every start."""
+    """Refusals of unserved requests have no text, because apps would show it at every start."""
     client = connect("client", init=False)
     client.call(
         "SESSION_INIT",
@@ -415,13 +415,13 @@ def test_no_text_for_what_is_not_served(connect: Connect) -> None:
 
 @case("SES-16")
 def test_no_banners(alice: Device) -> None:
-    """There are no banners."""
+    """The list of banners is empty."""
     equal(alice.call("BANNERS_GET", {"bannersSync": 0})["banners"], [], "banners")
 
 
 @case("SES-17")
 def test_logged_in_by_a_code(client: Connection, newcomer: Newcomer, login: LogIn, cid: Cid) -> None:
-    """A connection that got a token is logged in without LOGIN; a later LOGIN works as usual."""
+    """A connection that gets a token is logged in without a LOGIN; a later LOGIN is served too."""
     nina, olga = login(newcomer("nina")), login(newcomer("olga"))
     client.refused("proto.state", "CHATS_LIST", {})
     link = client.call("GET_QR", {})

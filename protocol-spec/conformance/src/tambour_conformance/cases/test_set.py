@@ -27,17 +27,17 @@ from tambour_conformance.talk import (
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: The most members that a case invites to exceed a threshold.
+#: The most users that a case registers to make a large group.
 MOST_MEMBERS = 40
 
 
 def put(device: Device, **settings: Any) -> Frame:
-    """CONFIG for the user's own settings."""
+    """Sends CONFIG with settings of the user."""
     return device.call("CONFIG", {"settings": {"user": settings}})
 
 
 def put_chat(device: Device, chat: int, **settings: Any) -> Frame:
-    """CONFIG for the settings of one chat."""
+    """Sends CONFIG with settings of one chat."""
     return device.call("CONFIG", {"settings": {"chats": {str(chat): settings}}})
 
 
@@ -55,7 +55,7 @@ def phone_of(device: Device, user: int) -> Any:
 
 @case("SET-01")
 def test_settings_changed(login: LogIn, newcomer: Newcomer) -> None:
-    """All settings are returned, now and at the next login without their hash."""
+    """The reply has all settings, and so has the next login unless it names the current hash."""
     account = newcomer("owner")
     owner, laptop = login(account), login(account, "laptop")
     held = login_again(owner)["config"]
@@ -82,7 +82,7 @@ def test_settings_changed(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SET-10")
 def test_settings_as_they_are(login: LogIn, newcomer: Newcomer) -> None:
-    """A change without effect keeps the hash, and nobody is told."""
+    """A change without effect keeps the hash and causes no push."""
     account = newcomer("owner")
     owner, laptop = login(account), login(account, "laptop")
     first = put(owner, VIBR=False)
@@ -106,7 +106,7 @@ def test_settings_as_they_are(login: LogIn, newcomer: Newcomer) -> None:
     ],
 )
 def test_what_cannot_be_obeyed(login: LogIn, newcomer: Newcomer, name: str, value: Any) -> None:
-    """An invalid privacy value is refused by its name, together with the rest of the request."""
+    """A request with an invalid privacy value is refused as a whole; the refusal names the setting."""
     owner = login(newcomer("owner"))
     before = put(owner, LED=1)
     refusal = owner.refused("proto.payload", "CONFIG", {"settings": {"user": {"LED": 2, name: value}}})
@@ -116,7 +116,7 @@ def test_what_cannot_be_obeyed(login: LogIn, newcomer: Newcomer, name: str, valu
 
 @case("SET-03")
 def test_too_much(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """Settings with a long name, a long or nested value, or beyond the allowed number are refused."""
+    """A setting is refused if its name or value is too long, its value is nested, or there are too many."""
     owner = login(newcomer("owner"))
     for value in ({}, [], {"a": 1}, "x" * (limits["maxSettingBytes"] + 1)):
         owner.refused("proto.payload", "CONFIG", {"settings": {"user": {"LED": value}}})
@@ -133,7 +133,7 @@ def test_too_much(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
 
 @case("SET-04")
 def test_muted(login: LogIn, newcomer: Newcomer, group: Group) -> None:
-    """Each member has settings for chats, also for dialogs and saved messages before they begin."""
+    """Each user has their own settings of a chat, even of a dialog that has not begun."""
     account, nina = newcomer("owner"), login(newcomer("nina"))
     owner, laptop = login(account), login(account, "laptop")
     chats = [group(owner, nina), dialog(owner, nina), SAVED]
@@ -159,7 +159,7 @@ def test_muted(login: LogIn, newcomer: Newcomer, group: Group) -> None:
 
 @case("SET-13")
 def test_a_change_of_nothing(login: LogIn, newcomer: Newcomer, group: Group) -> None:
-    """An empty change returns the settings of a chat."""
+    """A request with an empty change returns the current settings of the chat."""
     account = newcomer("owner")
     owner = login(account)
     chat, quiet = group(owner), group(owner)
@@ -174,7 +174,7 @@ def test_a_change_of_nothing(login: LogIn, newcomer: Newcomer, group: Group) -> 
 
 @case("SET-14")
 def test_chat_named_twice(login: LogIn, newcomer: Newcomer) -> None:
-    """Uses keys in two forms, since a Python map holds each key once."""
+    """If a request names a chat twice, as a string and as an integer, the later values count."""
     account = newcomer("owner")
     owner, laptop = login(account), login(account, "laptop")
     chats = {str(SAVED): {"led": 1, "vibr": True}, SAVED: {"led": 2, "vibr": None}}
@@ -186,7 +186,7 @@ def test_chat_named_twice(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SET-15")
 def test_more_than_a_reply(login: LogIn, newcomer: Newcomer, group: Group, limits: Limits) -> None:
-    """Settings of chats are refused if the reply with all of them would be too large."""
+    """A request is refused if the reply with all settings of its chats would be too large."""
     account, nina = newcomer("owner"), login(newcomer("nina"))
     owner = login(account)
     value = "x" * (limits["maxSettingBytes"] - 8)
@@ -202,7 +202,7 @@ def test_more_than_a_reply(login: LogIn, newcomer: Newcomer, group: Group, limit
 
 @case("SET-05")
 def test_chat_of_others(login: LogIn, newcomer: Newcomer, group: Group) -> None:
-    """A chat that the caller does not see has no settings."""
+    """A request with settings for a chat that the caller does not see is refused as a whole."""
     owner, nina, olga = login(newcomer("owner")), login(newcomer("nina")), login(newcomer("olga"))
     foreign = group(nina, olga)
     defaults = put(owner)["user"]
@@ -214,7 +214,7 @@ def test_chat_of_others(login: LogIn, newcomer: Newcomer, group: Group) -> None:
 
 @case("SET-16")
 def test_chat_that_was_left(login: LogIn, newcomer: Newcomer, group: Group) -> None:
-    """Stored settings of a chat that was left can be removed, and nothing else."""
+    """After leaving a chat, a user can remove its stored settings, but not change them."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chat = group(nina, owner)
 
@@ -233,7 +233,7 @@ def test_chat_that_was_left(login: LogIn, newcomer: Newcomer, group: Group) -> N
 
 @case("SET-06")
 def test_found_by_phone(login: LogIn, newcomer: Newcomer) -> None:
-    """The phone of a user who cannot be found gets the answer for an unknown phone."""
+    """A lookup of the phone of a user who does not want to be found is refused like an unknown phone."""
     nina, friend, stranger = login(newcomer("nina")), login(newcomer("friend")), login(newcomer("stranger"))
     add(nina, friend.user_id)
     phone = nina.account.phone
@@ -264,7 +264,7 @@ def test_found_by_phone(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SET-07")
 def test_added_to_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """A user whose settings forbid it is not added to groups."""
+    """CHATS_INVITE decides who can add a user to groups."""
     nina, friend, stranger = login(newcomer("nina")), login(newcomer("friend")), login(newcomer("stranger"))
     add(nina, friend.user_id)
 
@@ -290,7 +290,7 @@ def test_added_to_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Ci
 
 @case("SET-08")
 def test_phone_shown(login: LogIn, newcomer: Newcomer) -> None:
-    """Users who saw the phone no longer do, also at their next login."""
+    """PHONE_NUMBER_PRIVACY hides the phone even from users who saw it before, also at their next login."""
     nina, friend, stranger = login(newcomer("nina")), login(newcomer("friend")), login(newcomer("stranger"))
     for device in (friend, stranger):
         equal(f"+{add(device, nina.user_id)['phone']}", nina.account.phone, "phone while all may see it")
@@ -312,7 +312,7 @@ def test_phone_shown(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SET-09")
 def test_hidden(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
-    """A hidden user goes offline for others, and stays offline until they show themselves."""
+    """With HIDDEN a user goes offline for others, and stays offline until HIDDEN is false again."""
     delay = time_out(limits, "presenceOfflineDelayMs")
     owner, account = login(newcomer("owner")), newcomer("nina")
     nina = login(account)
@@ -339,7 +339,7 @@ def read(device: Device, chat: int, message: int) -> int:
 
 
 def mark_of(user: int, device: Device, chat: int) -> int:
-    """The read mark of a user as another user sees it; checks that it is the same everywhere."""
+    """The read mark of `user` as `device` sees it; checks that CHAT_INFO and CHAT_MEMBERS agree."""
     mark = chat_of(device, chat)["participants"][str(user)]
     members = device.call("CHAT_MEMBERS", {"chatId": chat})["members"]
     member = only([each for each in members if each["contact"]["id"] == user], "member")
@@ -384,7 +384,7 @@ def test_read_marks_hidden(login: LogIn, newcomer: Newcomer, group: Group, cid: 
 def test_read_marks_hidden_from_few(
     login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits, shrunk: bool
 ) -> None:
-    """Small chats of any kind do not count hidden marks: a count of few readers identifies them."""
+    """In small chats, views do not count hidden marks, because few readers could be identified."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     if shrunk:
         many = limits["fanOutMembers"]
@@ -406,7 +406,7 @@ def test_read_marks_hidden_from_few(
 
 @case("SET-12")
 def test_read_marks_shown_again(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """Showing marks again reveals no earlier marks, only the next mark and the next message."""
+    """A user who shows marks again does not reveal marks set before; others see only later marks."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chat = group(owner, nina)
     sent = [say(owner, chat, cid()) for _ in range(3)]

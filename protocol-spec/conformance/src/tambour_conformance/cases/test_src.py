@@ -13,12 +13,12 @@ from tambour_conformance.talk import begin, dialog, ids, say, settled
 from tambour_conformance.verdict import case, check, equal
 from tambour_conformance.wire import Frame
 
-#: A dialog exists even before its first message; this chat does not exist.
+#: The id of a chat that does not exist. A dialog's id would not do: a dialog exists before its first message.
 NOWHERE = -1
 
 
 def word() -> str:
-    """An unused word: the messages of earlier cases still exist."""
+    """A random word, because the messages of earlier cases still exist."""
     return "".join(secrets.choice("bcdfghjklmnpqrstvwxz") for _ in range(12))
 
 
@@ -37,7 +37,7 @@ def found(device: Device, query: str, **fields: Any) -> list[int]:
 
 
 def pages(device: Device, query: str, count: int, **fields: Any) -> list[list[int]]:
-    """The ids of all pages."""
+    """The ids of the messages on each page of a search."""
     opcode = "MSG_SEARCH" if "chatId" in fields else "CHAT_SEARCH"
     result: list[list[int]] = []
     marker: dict[str, int] = {}
@@ -59,7 +59,7 @@ def test_everywhere(login: LogIn, group: Group, cid: Cid) -> None:
     said: list[int] = []
     for chat in chats:
         said.append(say(alice, chat, cid(), f"{key} here")["id"])
-        # Messages of one millisecond have no defined order.
+        # Messages in the same millisecond have no defined order.
         settled(alice)
     results = search(alice, key)
     equal([each["message"]["id"] for each in results], said[::-1], "messages found")
@@ -73,7 +73,7 @@ def test_everywhere(login: LogIn, group: Group, cid: Cid) -> None:
     ids=["yo", "ye", "russian", "english"],
 )
 def test_letters(login: LogIn, cid: Cid, text: str, query: str) -> None:
-    """Upper and lower case are equal, and so are е and ё."""
+    """A search ignores case, and does not distinguish е from ё."""
     alice = login("alice")
     key = word()
     said = say(alice, dialog(alice, alice), cid(), text.format(key.upper()))
@@ -82,7 +82,7 @@ def test_letters(login: LogIn, cid: Cid, text: str, query: str) -> None:
 
 @case("SRC-03")
 def test_beginnings(login: LogIn, cid: Cid) -> None:
-    """The beginning of a word finds its message, the middle of a word does not."""
+    """A search finds a message by the beginning of a word, but not by the middle."""
     alice = login("alice")
     key = word()
     said = say(alice, dialog(alice, alice), cid(), f"(before-{key}, after)")
@@ -92,7 +92,7 @@ def test_beginnings(login: LogIn, cid: Cid) -> None:
 
 @case("SRC-04")
 def test_several_words(login: LogIn, cid: Cid) -> None:
-    """All words must be present, in any order."""
+    """A message is found if it has all words of the query, in any order."""
     alice = login("alice")
     chat = dialog(alice, alice)
     one, other = word(), word()
@@ -104,8 +104,8 @@ def test_several_words(login: LogIn, cid: Cid) -> None:
 
 @case("SRC-05")
 def test_pages(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """Pages follow each other without a gap and without a repetition."""
-    # A user with few chats: among many, a search may stop at its budget with an incomplete page.
+    """The pages together have each message found once."""
+    # The user has few chats. In many chats, a search may reach its limit of rows within a page.
     alice, bob = login(newcomer("alice")), login("bob")
     key = word()
     chats = [dialog(alice, alice), dialog(alice, bob)]
@@ -117,7 +117,7 @@ def test_pages(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
 
 @case("SRC-23")
 def test_long_search(login: LogIn, group: Group, cid: Cid) -> None:
-    """A word in few of many messages is found by reading pages until there is no marker."""
+    """A client that reads pages until there is no marker finds all messages with a rare word."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     key = word()
@@ -140,7 +140,7 @@ def test_long_search(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("SRC-06")
 def test_not_to_see(login: LogIn, group: Group, cid: Cid) -> None:
-    """Strangers, former members, later members and users who hid a message do not find it."""
+    """Only users who see a message find it: not strangers, former or later members, or who hid it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob)
     key = word()
@@ -236,7 +236,7 @@ def test_in_one_chat(login: LogIn, group: Group, cid: Cid) -> None:
 
 
 def strange(device: Device, chat: int, opcode: str, **fields: Any) -> None:
-    """A chat of others and an unknown chat are refused alike."""
+    """Checks that a request for another user's chat is refused like one for an unknown chat."""
     one, other = (
         device.refused("chat.not.found", opcode, {"chatId": id, **fields}) for id in (chat, NOWHERE)
     )
@@ -246,25 +246,25 @@ def strange(device: Device, chat: int, opcode: str, **fields: Any) -> None:
 
 @case("SRC-13")
 def test_strange_chat(login: LogIn, group: Group) -> None:
-    """MSG_SEARCH refuses chats of others."""
+    """MSG_SEARCH in another user's chat is refused."""
     strange(login("carol"), group(login("alice"), login("bob")), "MSG_SEARCH", query="hello")
 
 
 @case("SRC-25")
 def test_without_a_chat(login: LogIn, group: Group, cid: Cid) -> None:
-    """MSG_SEARCH without a chat searches all of them."""
+    """MSG_SEARCH without a chat searches all chats of the caller."""
     alice, bob = login("alice"), login("bob")
     key = word()
     said = [say(alice, chat, cid(), key)["id"] for chat in (group(alice, bob), dialog(alice, bob))]
     equal(found(alice, key), said[::-1], "messages found")
-    # A page may be empty if a request has reached its budget.
+    # A page may be empty if the request has reached its limit of rows.
     full = [page for page in pages(alice, key, 1) if page]
     equal(full, [said[:0:-1], said[:1]], "pages with messages")
 
 
 @case("SRC-14")
 def test_media(login: LogIn, group: Group, cid: Cid) -> None:
-    """CHAT_MEDIA pages messages by the kinds of their attachments."""
+    """CHAT_MEDIA returns the messages of a chat that have attachments of the requested kinds."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     share = {"_type": "SHARE", "url": "https://example.org/"}
@@ -294,7 +294,7 @@ def test_media(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("SRC-22")
 def test_media_pages(login: LogIn, group: Group, cid: Cid) -> None:
-    """Pages of CHAT_MEDIA follow each other by their markers, in both directions."""
+    """A client can read all pages of CHAT_MEDIA by their markers, in both directions."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     share = {"_type": "SHARE", "url": "https://example.org/"}
@@ -320,12 +320,12 @@ def test_media_pages(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("SRC-15")
 def test_strange_media(login: LogIn, group: Group) -> None:
-    """CHAT_MEDIA refuses chats of others."""
+    """CHAT_MEDIA in another user's chat is refused."""
     strange(login("carol"), group(login("alice"), login("bob")), "CHAT_MEDIA", backward=1)
 
 
 def people(device: Device, query: str) -> dict[int, dict[str, Any]]:
-    """The ids of the users that PUBLIC_SEARCH finds."""
+    """The users that PUBLIC_SEARCH finds, by id."""
     reply = device.call("PUBLIC_SEARCH", {"query": query, "count": 50, "type": "ALL"})
     users = [each["contact"] for each in reply["result"] if "contact" in each]
     check(reply["total"] >= len(users), "total counts at least those of the page", reply["total"])
@@ -334,7 +334,7 @@ def people(device: Device, query: str) -> dict[int, dict[str, Any]]:
 
 @case("SRC-16")
 def test_name(login: LogIn, newcomer: Newcomer) -> None:
-    """People are found by the words of their names."""
+    """People are found by the beginnings of the words in their names."""
     alice = login("alice")
     account = newcomer()
     account.name = f"{word()} {word()}"
@@ -350,7 +350,7 @@ def test_name(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SRC-24")
 def test_pages_of_people(login: LogIn, newcomer: Newcomer) -> None:
-    """People with one name come page by page, each once."""
+    """The pages together have each person with the same name once."""
     alice = login("alice")
     name = word()
     others = []
@@ -372,7 +372,7 @@ def test_pages_of_people(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("SRC-17")
 def test_phone(login: LogIn, newcomer: Newcomer) -> None:
-    """A whole phone number finds its owner, a part of it nobody."""
+    """A search for a whole phone number finds its owner; a part of the number does not."""
     alice = login("alice")
     account = newcomer()
     other = login(account, interactive=False)
@@ -393,7 +393,7 @@ def test_touch(login: LogIn) -> None:
 
 @case("SRC-19")
 def test_views(login: LogIn, group: Group, cid: Cid) -> None:
-    """Views count the members other than the author whose mark has reached a message."""
+    """The views of a message are the members, without its author, whose read mark has reached it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     said = [say(alice, chat, cid())["id"] for _ in range(2)]
@@ -413,5 +413,5 @@ def test_views(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("SRC-20")
 def test_strange_views(login: LogIn, group: Group) -> None:
-    """MSG_GET_STAT refuses chats of others."""
+    """MSG_GET_STAT in another user's chat is refused."""
     strange(login("carol"), group(login("alice"), login("bob")), "MSG_GET_STAT", messageIds=[1])

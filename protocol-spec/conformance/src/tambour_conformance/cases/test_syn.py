@@ -1,4 +1,4 @@
-"""SYN: the data of LOGIN, for a new device and for one that was offline, and how to read the rest."""
+"""SYN: what LOGIN returns to a new device and to a device that was offline, and how to read the rest."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def newest_first(chats: list[dict[str, Any]]) -> None:
 
 
 def make_chats(owner: Device, cid: Cid, count: int) -> list[int]:
-    """Groups whose last events are in different milliseconds, the oldest first."""
+    """Makes groups whose last events are in different milliseconds; returns their ids, the oldest first."""
     chats, last = [], 0
     for _ in range(count):
         made = owner.call("MSG_SEND", new_group(cid()))
@@ -58,7 +58,7 @@ def make_chats(owner: Device, cid: Cid, count: int) -> list[int]:
 
 @case("SYN-01")
 def test_everything(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
-    """Marks that are absent, nil, 0 and -1 all return every chat, newest first, on any connection."""
+    """Without marks, or with marks of 0 or -1, LOGIN returns every chat, newest first."""
     nina = newcomer("nina")
     phone, bob = login(nina), login("bob")
     user = phone.user_id
@@ -82,7 +82,7 @@ def test_everything(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) ->
 
 @case("SYN-01")
 def test_page_of_chats(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
-    """At most the requested number of chats, or chatsPageSize, come: the newest, and a marker for others."""
+    """LOGIN returns the newest chats, at most as many as requested, and a marker for the others."""
     nina = login(newcomer("nina"))
     newest = make_chats(nina, cid, limits["chatsPageSize"] + 3)[::-1]
     for fields, count in (({}, limits["chatsPageSize"]), ({"chatsCount": 4}, 4), ({"chatsCount": 1}, 1)):
@@ -94,7 +94,7 @@ def test_page_of_chats(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limit
 
 @case("SYN-18")
 def test_partners_of_later_pages(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """The first page of chats comes with the partners of its dialogs; CONTACT_INFO returns the others."""
+    """LOGIN has the partners of the dialogs on its first page; CONTACT_INFO returns the other partners."""
     nina = login(newcomer("nina"))
     partners = [login(newcomer(f"partner {number}")) for number in range(3)]
     for partner in partners:
@@ -115,7 +115,7 @@ def test_partners_of_later_pages(login: LogIn, newcomer: Newcomer, cid: Cid) -> 
 def test_rest_of_the_list(
     login: LogIn, newcomer: Newcomer, cid: Cid, count: int | None, limits: Limits
 ) -> None:
-    """The login's chats and the following pages have all chats, each once, newest first."""
+    """The chats of the login and of the following pages are all chats, each once, newest first."""
     nina = login(newcomer("nina"))
     made = make_chats(nina, cid, limits["chatsPageSize"] + 5 if count in (None, 50) else 20)
     found = all_chats(nina, count)
@@ -125,7 +125,7 @@ def test_rest_of_the_list(
 @case("SYN-08")
 @pytest.mark.parametrize("count", [1, 4])
 def test_chats_of_one_millisecond(login: LogIn, newcomer: Newcomer, cid: Cid, count: int) -> None:
-    """Chats whose last events are in one millisecond are not lost between two pages."""
+    """Paging loses no chat, even if the last events of several chats share a millisecond."""
     nina = login(newcomer("nina"))
     packets = [nina.packet("MSG_SEND", new_group(cid())) for _ in range(30)]
     nina.coalesce(*(packet for _, packet in packets))
@@ -137,7 +137,7 @@ def test_chats_of_one_millisecond(login: LogIn, newcomer: Newcomer, cid: Cid, co
 
 
 def all_chats(device: Device, count: int | None) -> list[dict[str, Any]]:
-    """The chats of a full LOGIN and of the CHATS_LIST after it."""
+    """The chats of a full LOGIN and of all pages of CHATS_LIST after it."""
     reply = login_again(device, chatsCount=count)
     chats, marker = list(reply["chats"]), reply.get("chatMarker", 0)
     while marker:
@@ -153,7 +153,7 @@ def all_chats(device: Device, count: int | None) -> list[dict[str, Any]]:
 
 @case("SYN-02")
 def test_nothing_changed(login: LogIn) -> None:
-    """With settled marks and the current configHash a login is small, on the same and on a new connection."""
+    """The reply to a LOGIN with settled marks and the current configHash is small."""
     alice = login("alice")
     known = {**marks(settled(alice)), "configHash": alice.login["config"]["hash"]}
     for reply in (login_again(alice, **known), login("alice", **known).login):
@@ -193,7 +193,7 @@ CHANGES = (message_of_bob, message_of_laptop, edit, deletion, deletion_for_me, m
 @case("SYN-03")
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__.replace("_", " "))
 def test_one_chat_of_many(login: LogIn, group: Group, cid: Cid, change: Any) -> None:
-    """For any change in one of many chats, that chat comes in its current state, and no other."""
+    """After a change in one of many chats, a delta has only that chat, in its current state."""
     alice, bob = login("alice"), login("bob")
     chats = [group(alice, bob) for _ in range(8)]
     say(bob, chats[3], cid(), "first")
@@ -207,7 +207,7 @@ def test_one_chat_of_many(login: LogIn, group: Group, cid: Cid, change: Any) -> 
 
 @case("SYN-03")
 def test_one_new_chat(login: LogIn, group: Group) -> None:
-    """A new group with the user is a change, and so is a new dialog."""
+    """A delta has a new group that includes the user."""
     alice, bob = login("alice"), login("bob")
     known = marks(settled(alice))
     made = group(bob, alice)
@@ -216,7 +216,7 @@ def test_one_new_chat(login: LogIn, group: Group) -> None:
 
 @case("SYN-03")
 def test_one_new_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
-    """A dialog begun by a stranger comes with the delta, and the stranger as a contact."""
+    """A delta has a dialog that a stranger began, and the stranger among the contacts."""
     alice, nina = login("alice"), login(newcomer("nina"), interactive=False)
     known = marks(settled(alice))
     say(nina, dialog(alice, nina), cid())
@@ -227,7 +227,7 @@ def test_one_new_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
 
 @case("SYN-03")
 def test_one_large_chat(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits) -> None:
-    """A change also brings a group above fanOutMembers, which a server may track differently."""
+    """A delta also has a changed group above fanOutMembers; a server may track such groups differently."""
     alice, bob = login("alice"), login("bob")
     others = [login(newcomer(), interactive=False) for _ in range(limits["fanOutMembers"] - 1)]
     chats = [group(alice, bob, *others), group(alice, bob, *others), group(alice, bob)]
@@ -244,7 +244,7 @@ def test_one_large_chat(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid
 @case("SYN-05")
 @pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
 def test_edit_is_a_change(login: LogIn, group: Group, cid: Cid, twice: bool) -> None:
-    """An edited last message comes with its new text, even if the previous delta had another one."""
+    """After each edit of the last message, a delta has the chat with the new text."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = say(bob, chat, cid(), "first text")
@@ -260,7 +260,7 @@ def test_edit_is_a_change(login: LogIn, group: Group, cid: Cid, twice: bool) -> 
 
 @case("SYN-05")
 def test_deletion_is_a_change(login: LogIn, group: Group, cid: Cid) -> None:
-    """When the last message was deleted, the chat comes with the previous one, down to the first."""
+    """After each deletion of the last message, a delta has the chat with the message before it."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     sent = [say(bob, chat, cid(), text) for text in ("one", "two", "three")]
@@ -275,9 +275,9 @@ def test_deletion_is_a_change(login: LogIn, group: Group, cid: Cid) -> None:
 @case("SYN-06")
 @pytest.mark.parametrize("ahead", [DAY_MS, 1 << 53, (1 << 62)], ids=["a day", "2^53", "2^62"])
 def test_future_mark(login: LogIn, group: Group, cid: Cid, settings: Settings, ahead: int) -> None:
-    """A mark in the future counts as now: nothing comes, and later changes come next time.
+    """A mark in the future counts as now: the reply has no chats, and the next one has later changes.
 
-    A restored server may treat it as a mark from before the restore, and says so.
+    A restored server may instead treat the mark as from before the restore, and then sends `resync`.
     """
     alice, bob = login("alice", capabilities=["resync"]), login("bob")
     chat = group(alice, bob)
@@ -296,7 +296,7 @@ def test_future_mark(login: LogIn, group: Group, cid: Cid, settings: Settings, a
 def test_mark_before_a_restore(
     login: LogIn, group: Group, cid: Cid, settings: Settings, capabilities: list[str]
 ) -> None:
-    """A mark from before a restore returns everything, and says so to clients that can read it."""
+    """For a mark from before a restore, LOGIN returns all data, with `resync` if the client can read it."""
     if settings.before_restore is None:
         skip("needs --before-restore")
     alice, bob = login("alice", capabilities=capabilities), login("bob")
@@ -323,7 +323,7 @@ def test_mark_before_a_restore(
 
 @case("SYN-09")
 def test_config_hash(login: LogIn) -> None:
-    """Settings come if the client names no hash or another one, and not if it names the current one."""
+    """LOGIN returns the settings unless the client names their current hash."""
     alice = login("alice")
     config = alice.login["config"]
     for hash in (None, "", "other", config["hash"] + "x"):
@@ -334,7 +334,7 @@ def test_config_hash(login: LogIn) -> None:
 
 @case("SYN-10")
 def test_marks_are_independent(login: LogIn, cid: Cid) -> None:
-    """A mark for the chats and none for the contacts returns only contacts, and vice versa."""
+    """Marks are independent: with a mark for chats only, LOGIN returns all contacts, and vice versa."""
     alice, bob = login("alice"), login("bob")
     say(alice, dialog(alice, bob), cid())
     time = settled(alice)["time"]
@@ -352,7 +352,7 @@ def test_marks_are_independent(login: LogIn, cid: Cid) -> None:
 
 @case("SYN-04")
 def test_changes_that_race_with_logins(login: LogIn, group: Group, cid: Cid, rng: random.Random) -> None:
-    """Each of 300 messages sent while 100 logins run is in the delta of that login or of the next."""
+    """A message that is sent while a login runs is in the delta of that login or of the next."""
     alice, bob = login("alice"), login("bob")
     chats = [group(alice, bob) for _ in range(3)]
     known = marks(settled(alice))
@@ -375,7 +375,7 @@ def test_changes_that_race_with_logins(login: LogIn, group: Group, cid: Cid, rng
 
 
 def newest_of(reply: Frame, chat: int) -> int:
-    """The id of the last message of a chat in the reply to LOGIN, 0 if the chat is not there."""
+    """The id of a chat's last message in the reply to LOGIN; 0 if the reply does not have the chat."""
     return max((each["lastMessage"]["id"] for each in reply["chats"] if each["id"] == chat), default=0)
 
 
@@ -384,7 +384,7 @@ def newest_of(reply: Frame, chat: int) -> int:
 def test_messages_while_logging_in(
     connect: Connect, login: LogIn, group: Group, cid: Cid, rng: random.Random, delta: bool
 ) -> None:
-    """No message sent around 25 logins is lost between the reply and the pushes after it."""
+    """A message that is sent while a login runs is in the reply or comes as a push after it."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     known = marks(settled(alice)) if delta else {}
@@ -413,7 +413,7 @@ def test_messages_while_logging_in(
 
 @case("SYN-12")
 def test_second_part(login: LogIn, cid: Cid) -> None:
-    """LOGIN2 has the same contacts under both names, all of them, none, or those that changed."""
+    """LOGIN2 returns the contacts for its mark, the same in `contacts` and in `contactInfos`."""
     alice, bob = login("alice"), login("bob")
     say(alice, dialog(alice, bob), cid())
     time = settled(alice)["time"]
@@ -427,7 +427,7 @@ def test_second_part(login: LogIn, cid: Cid) -> None:
 
 @case("SYN-30")
 def test_second_part_names_what_is_left(login: LogIn, cid: Cid) -> None:
-    """If all contacts fit, no range is named; any named range can be read with SYNC_MORE."""
+    """LOGIN2 and the ranges that it names, read with SYNC_MORE, together have all contacts."""
     alice, bob = login("alice", capabilities=["sync-more"]), login("bob")
     say(alice, dialog(alice, bob), cid())
     reply = alice.call("LOGIN2", {"contactsSync": 0})
@@ -444,7 +444,7 @@ def test_second_part_names_what_is_left(login: LogIn, cid: Cid) -> None:
 
 @case("SYN-13")
 def test_chats_of_others(login: LogIn, group: Group, cid: Cid) -> None:
-    """Only the caller's own chats come; a chat of others and an unknown one look alike."""
+    """CHAT_INFO returns only chats of the caller; another user's chat is left out like an unknown one."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     mine, theirs = group(alice, bob), group(bob, carol)
     say(alice, dialog(alice, bob), cid())
@@ -460,7 +460,7 @@ def test_chats_of_others(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("SYN-14")
 def test_unknown_users(login: LogIn) -> None:
-    """Users come in the requested order, without unknown ones."""
+    """CONTACT_INFO returns users in the requested order and leaves out unknown ids."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     for asked in (
         [carol.user_id, NOBODY, alice.user_id, bob.user_id],
@@ -474,7 +474,7 @@ def test_unknown_users(login: LogIn) -> None:
 
 @case("SYN-15")
 def test_nobody_has_that_phone(login: LogIn, phone: Phone) -> None:
-    """A phone without an account is refused; one with an account is found, however it is written."""
+    """A phone with an account is found, however it is written; a phone without one is refused."""
     alice, bob = login("alice"), login("bob")
     alice.refused("user.not.found", "CONTACT_INFO_BY_PHONE", {"phone": phone()})
     digits = bob.account.phone.removeprefix("+")
@@ -485,7 +485,7 @@ def test_nobody_has_that_phone(login: LogIn, phone: Phone) -> None:
 
 @case("SYN-31")
 def test_from_nothing(login: LogIn, newcomer: Newcomer, group: Group) -> None:
-    """A client that begins with 0 sees the newest chats."""
+    """CHATS_LIST with a marker of 0, or without one, begins with the newest chat."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     chats = [group(owner, nina) for _ in range(3)]
     for value in ({"marker": 0}, {}):

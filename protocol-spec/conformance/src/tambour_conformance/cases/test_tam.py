@@ -14,7 +14,7 @@ from tambour_conformance.verdict import case, check, equal
 from tambour_conformance.wire import Frame
 
 NIL = b"\xc0"
-#: The user agent of the apps: no build, no ids. It has a language, so a refusal could have a text.
+#: The user agent of the apps. It has no build and no ids; its `locale` allows refusals with a text.
 AGENT = {
     "deviceType": "ANDROID",
     "appVersion": "2.34.1",
@@ -24,12 +24,12 @@ AGENT = {
     "screen": "hdpi",
     "timezone": "Europe/Moscow",
 }
-#: The fields of a user that are always sent.
+#: The fields that every user object has.
 CONTACT = {"id", "accountStatus", "updateTime", "names", "options"}
 
 
 def app(connect: Connect, name: str, capabilities: list[str] | None = None) -> Device:
-    """A connection of an app after SESSION_INIT."""
+    """Opens a connection as an app and sends SESSION_INIT."""
     connection = connect(name, init=False, kind=Device)
     assert isinstance(connection, Device)
     hello: dict[str, Any] = {"userAgent": AGENT}
@@ -40,19 +40,19 @@ def app(connect: Connect, name: str, capabilities: list[str] | None = None) -> D
 
 
 def ask(connection: Connection, phone: str, **fields: Any) -> Frame:
-    """AUTH_REQUEST."""
+    """Sends AUTH_REQUEST."""
     return connection.call("AUTH_REQUEST", {"phone": phone, **fields})
 
 
 def check_code(connection: Connection, accounts: People, account: Account, kind: str = "PHONE") -> Frame:
-    """AUTH_REQUEST and AUTH as an app sends them."""
+    """Sends AUTH_REQUEST and AUTH as an app does; returns the reply to AUTH."""
     token = ask(connection, account.phone, requestType="SMS")["verifyToken"]
     code = {"token": token, "verifyCode": accounts.code(account), "authTokenType": kind}
     return connection.call("AUTH", code)
 
 
 def enter(connection: Device, accounts: People, account: Account) -> Frame:
-    """Signs a new phone up, or a known one in; returns the reply to AUTH_CONFIRM."""
+    """Signs up with a new phone, or signs in with a known one; returns the reply to AUTH_CONFIRM."""
     kind, token = only(list(check_code(connection, accounts, account)["tokenTypes"].items()), "token")
     value = {"token": token, "tokenType": kind, "deviceType": "ANDROID", "deviceId": "5d1c0c00"}
     if kind == "NEW":
@@ -68,7 +68,7 @@ def log_in(connection: Device, token: str) -> Frame:
 
 
 def in_form(profile: dict[str, Any]) -> None:
-    """A profile as the apps read it."""
+    """Checks that a profile has the form that the apps read."""
     check(set(profile) >= CONTACT and "contact" not in profile, "the contact itself", profile)
     name = only(profile["names"], "name")
     check(set(name) == {"name", "type"} and name["type"] == "TT", "a name and the type TT", name)
@@ -80,7 +80,7 @@ def in_form(profile: dict[str, Any]) -> None:
 @case("TAM-01")
 @pytest.mark.parametrize("clue", ["requestType", "PHONE", "AUTH"])
 def test_tamtam_clue(connect: Connect, accounts: People, newcomer: Newcomer, clue: str) -> None:
-    """Each of the clues alone selects the dialect."""
+    """Each kind of clue in a sign-in is enough to select the dialect."""
     tanya = newcomer("tanya")
     enter(app(connect, "first"), accounts, tanya)
     connection = app(connect, "second")
@@ -101,7 +101,7 @@ def test_tamtam_clue(connect: Connect, accounts: People, newcomer: Newcomer, clu
 
 @case("TAM-02")
 def test_tamtam_first_clue(connect: Connect, accounts: People, newcomer: Newcomer, login: LogIn) -> None:
-    """Later clues, or clues after a login, change nothing."""
+    """A clue has no effect after an earlier clue or after a login."""
     tanya = newcomer("tanya")
     enter(app(connect, "first"), accounts, tanya)
     other = app(connect, "other")
@@ -123,7 +123,7 @@ def test_tamtam_first_clue(connect: Connect, accounts: People, newcomer: Newcome
 
 @case("TAM-03")
 def test_tamtam_token(connect: Connect, accounts: People, newcomer: Newcomer) -> None:
-    """A LOGIN is answered in the dialect of its token, whatever the client says about itself."""
+    """LOGIN is answered in the dialect of its token, whatever SESSION_INIT says."""
     tanya = newcomer("tanya")
     token = enter(app(connect, "first"), accounts, tanya)["token"]
     connection = connect("plain", kind=Device)
@@ -133,7 +133,7 @@ def test_tamtam_token(connect: Connect, accounts: People, newcomer: Newcomer) ->
 
 @case("TAM-04")
 def test_tamtam_capability(connect: Connect, accounts: People, newcomer: Newcomer) -> None:
-    """A client with a capability sends every clue, and is served without the dialect."""
+    """A client that named a capability is served without the dialect, whatever clues it sends."""
     tanya = newcomer("tanya")
     token = enter(app(connect, "first"), accounts, tanya)["token"]
     connection = app(connect, "modern", capabilities=["history-more"])
@@ -150,7 +150,7 @@ def test_tamtam_capability(connect: Connect, accounts: People, newcomer: Newcome
 
 @case("TAM-05")
 def test_tamtam_tokens(connect: Connect, accounts: People, newcomer: Newcomer) -> None:
-    """NEW makes an account, AUTH logs in, each once; neither is a LOGIN token."""
+    """A NEW token creates an account and an AUTH token logs in, each once; LOGIN refuses both."""
     tanya = newcomer("tanya")
     for kind in ("NEW", "AUTH"):
         connection = app(connect, kind)
@@ -172,7 +172,7 @@ def test_tamtam_tokens(connect: Connect, accounts: People, newcomer: Newcomer) -
 
 @case("TAM-06")
 def test_tamtam_end_of_a_token(connect: Connect, accounts: People, newcomer: Newcomer) -> None:
-    """SESSIONS_CLOSE between the two steps makes the second one fail."""
+    """After SESSIONS_CLOSE an AUTH token that was already issued is refused."""
     tanya = newcomer("tanya")
     first = app(connect, "first")
     enter(first, accounts, tanya)
@@ -185,7 +185,7 @@ def test_tamtam_end_of_a_token(connect: Connect, accounts: People, newcomer: New
 
 @case("AUT-30")
 def test_registration_under_one_name(connect: Connect, accounts: People, newcomer: Newcomer) -> None:
-    """Any client may register under a name."""
+    """Any client can register with `name` in place of first and last name."""
     nina = newcomer("nina")
     client = connect("client")
     token = ask(client, nina.phone, type="START_AUTH")["token"]
@@ -217,7 +217,7 @@ def test_tamtam_conversation(
     accounts.introduce([bob, phone])
     chat = bob.user_id ^ phone.user_id
     message = {"cid": cid(), "text": "hi", "type": "USER"}
-    # The message has neither elements nor attaches.
+    # Apps send messages without `elements` and `attaches`.
     sent = phone.call("MSG_SEND", {"chatId": chat, "type": "USER", "message": message})["message"]
     equal(bob.push("NOTIF_MESSAGE")["message"]["id"], sent["id"], "the message pushed")
     push = laptop.push("NOTIF_MESSAGE", lambda push: push["chatId"] == chat)
@@ -246,7 +246,7 @@ def test_tamtam_conversation(
 
 @case("TAM-09")
 def test_tamtam_links(connect: Connect, accounts: People, newcomer: Newcomer, login: LogIn, cid: Cid) -> None:
-    """The link of a chat has an address, and it works with any address."""
+    """The server writes a chat's link with the address of TamTam, and accepts it with any address."""
     alice = login("alice")
     control = {"_type": "CONTROL", "event": "new", "chatType": "CHAT", "title": "conformance", "userIds": []}
     chat = alice.call("MSG_SEND", {"message": {"cid": cid(), "attaches": [control]}})["chatId"]
@@ -264,7 +264,7 @@ def test_tamtam_links(connect: Connect, accounts: People, newcomer: Newcomer, lo
 @case("TAM-10")
 @pytest.mark.parametrize("number", [78, 84, 94, 256])
 def test_tamtam_moved_number(connect: Connect, accounts: People, newcomer: Newcomer, number: int) -> None:
-    """A moved opcode number is refused without a text for people, and the connection stays open."""
+    """An opcode number with a new meaning is refused without a text, and the connection stays open."""
     tanya = app(connect, "tanya")
     enter(tanya, accounts, newcomer("tanya"))
     refusal = tanya.refused("proto.opcode", number, {"chatId": 1})
@@ -277,7 +277,7 @@ def test_tamtam_moved_number(connect: Connect, accounts: People, newcomer: Newco
 def test_tamtam_moved_number_behind_login(
     connect: Connect, accounts: People, newcomer: Newcomer, number: int
 ) -> None:
-    """The refusal is the same right after LOGIN, without waiting, with the payload that these apps send."""
+    """The number is also refused in one write with LOGIN, and with a payload of the apps' own meaning."""
     tanya = app(connect, "tanya")
     enter(tanya, accounts, newcomer("tanya"))
     again = app(connect, "tanya")

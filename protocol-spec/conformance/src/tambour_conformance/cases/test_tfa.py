@@ -16,20 +16,20 @@ from tambour_conformance.wire import Frame
 PASSWORD, OTHER = "correct horse", "battery staple"
 #: Invalid e-mail addresses.
 NO_ADDRESSES = ("", "nina", "nina@", "@example.org", "a b@example.org", "a@b@example.org")
-#: The values of `profileOptions` and `expectedCapabilities`.
+#: The values of `profileOptions`, and in the next line those of `expectedCapabilities`.
 HAS_PASSWORD, HAS_EMAIL, HAS_HINT = 2, 3, 4
 SET, UPDATE, RESTORE, HINT, EMAIL, REMOVE = range(6)
-#: Cases that would have to use up a higher limit of tracks or attempts are skipped.
+#: A case that must reach a limit of tracks, codes or attempts is skipped if the limit is higher.
 MOST = 100
 
 
 def track_of(device: Device) -> str:
-    """A new track."""
+    """Opens a track and returns its id."""
     return device.call("AUTH_CREATE_TRACK", {"type": 0})["trackId"]
 
 
 def checked_track(device: Device, password: str = PASSWORD) -> str:
-    """A new track on which the old password was given."""
+    """Opens a track, checks the current password on it, and returns its id."""
     track = track_of(device)
     device.call("AUTH_CHECK_PASSWORD", {"trackId": track, "password": password})
     return track
@@ -43,24 +43,24 @@ def set_password(device: Device, password: str = PASSWORD, **fields: Any) -> Non
 
 
 def after_code(connection: Connection, accounts: People, account: Account) -> Frame:
-    """The answer of AUTH to the right code."""
+    """Requests a code and sends it; returns the reply to AUTH."""
     token = connection.call("AUTH_REQUEST", {"phone": account.phone, "type": "START_AUTH"})["token"]
     value = {"token": token, "verifyCode": accounts.code(account), "authTokenType": "CHECK_CODE"}
     return connection.call("AUTH", value)
 
 
 def challenge(connection: Connection, accounts: People, account: Account) -> str:
-    """The track of the passwordChallenge."""
+    """Requests a code and sends it; returns the track of the `passwordChallenge`."""
     return after_code(connection, accounts, account)["passwordChallenge"]["trackId"]
 
 
 def address_of(account: Account) -> str:
-    """An e-mail address that is unique over all runs."""
+    """An e-mail address made from the account's phone, so that no other run uses it."""
     return f"n{account.phone.removeprefix('+')}@example.org"
 
 
 def check_address(device: Device, accounts: People, track: str, address: str) -> None:
-    """Checks an address on a track."""
+    """Confirms an e-mail address on a track with the code sent to it."""
     device.call("AUTH_VERIFY_EMAIL", {"trackId": track, "email": address})
     code = accounts.code(Account(address))
     reply = device.call("AUTH_CHECK_EMAIL", {"trackId": track, "verifyCode": code})
@@ -68,7 +68,7 @@ def check_address(device: Device, accounts: People, track: str, address: str) ->
 
 
 def nothing(reply: Frame) -> None:
-    """An empty reply, unless a later release added fields."""
+    """Checks that an empty reply is the byte 80; a reply with fields of a later release passes too."""
     check(reply.value or reply.wire == b"\x80", "the payload 80", reply.wire.hex())
 
 
@@ -91,7 +91,7 @@ def test_tracks_belong_to_a_session(login: LogIn, newcomer: Newcomer, bob: Devic
 
 @case("TFA-02")
 def test_too_many_tracks(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """maxTracksPerHour tracks can be opened, over all devices, and not one more."""
+    """All devices of a user together can open maxTracksPerHour tracks, and no more."""
     most = limits["maxTracksPerHour"]
     if most > MOST:
         skip(f"maxTracksPerHour is {most}: {LESS}")
@@ -106,7 +106,7 @@ def test_too_many_tracks(login: LogIn, newcomer: Newcomer, limits: Limits) -> No
 @case("TFA-03")
 @pytest.mark.parametrize("which", ["too short", "shortest", "longest", "too long"])
 def test_length_of_a_password(login: LogIn, newcomer: Newcomer, limits: Limits, which: str) -> None:
-    """Passwords at the bounds are accepted, others refused, by the check and when one is set."""
+    """Checking and setting a password accept the shortest and longest one, and refuse others."""
     units = {
         "too short": limits["minPasswordUnits"] - 1,
         "shortest": limits["minPasswordUnits"],
@@ -125,7 +125,7 @@ def test_length_of_a_password(login: LogIn, newcomer: Newcomer, limits: Limits, 
 @case("TFA-21")
 @pytest.mark.parametrize("character", ["\0", "\n", "\x7f", "\x85"], ids=["NUL", "LF", "DEL", "NEL"])
 def test_control_characters(login: LogIn, newcomer: Newcomer, character: str) -> None:
-    """A control character is refused at any position, by the check and when a password is set."""
+    """Checking and setting a password refuse a control character at any position."""
     nina = login(newcomer("nina"))
     track = track_of(nina)
     for password in (character + PASSWORD, PASSWORD + character):
@@ -136,7 +136,7 @@ def test_control_characters(login: LogIn, newcomer: Newcomer, character: str) ->
 @case("TFA-22")
 @pytest.mark.parametrize("which", ["address", "account"])
 def test_many_codes_by_mail(login: LogIn, newcomer: Newcomer, limits: Limits, which: str) -> None:
-    """Codes are counted over all tracks, per address for all users, and per account."""
+    """The limits per address and per account count the codes of all tracks."""
     name = "maxCodesPerEmailPerHour" if which == "address" else "maxEmailCodesPerUserPerHour"
     most = limits[name]
     if most > MOST:
@@ -152,7 +152,7 @@ def test_many_codes_by_mail(login: LogIn, newcomer: Newcomer, limits: Limits, wh
         device = devices[number % len(devices)]
         if which == "address":
             return device, {"trackId": track_of(device), "email": mailbox}
-        # Uses few tracks, because they are limited too.
+        # Sends several codes on each track, because the number of tracks is also limited.
         if number // codes not in tracks:
             tracks[number // codes] = track_of(device)
         return device, {"trackId": tracks[number // codes], "email": f"n{number}-{mailbox}"}
@@ -166,7 +166,7 @@ def test_many_codes_by_mail(login: LogIn, newcomer: Newcomer, limits: Limits, wh
 
 @case("TFA-04")
 def test_the_old_password_first(login: LogIn, newcomer: Newcomer) -> None:
-    """Without the old password it cannot be changed or removed, nor its address set."""
+    """A user must give the old password before changing or removing it or setting an address."""
     nina = login(newcomer("nina"))
     set_password(nina)
     track = track_of(nina)
@@ -186,7 +186,7 @@ def test_the_old_password_first(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("TFA-05")
 def test_no_address(login: LogIn, newcomer: Newcomer, accounts: People, limits: Limits) -> None:
-    """An invalid e-mail address is refused, gets no code, and uses up none of the track's codes."""
+    """An invalid e-mail address is refused, gets no code, and does not count as a code of the track."""
     most = limits["maxEmailCodesPerTrack"]
     if most > MOST:
         skip(f"maxEmailCodesPerTrack is {most}: {LESS}")
@@ -199,7 +199,7 @@ def test_no_address(login: LogIn, newcomer: Newcomer, accounts: People, limits: 
     for _ in range(most):
         nina.call("AUTH_VERIFY_EMAIL", {"trackId": track, "email": address})
     nina.refused("auth.blocked", "AUTH_VERIFY_EMAIL", {"trackId": track, "email": address})
-    # Codes are sent in the order of their requests.
+    # Wait for the last code: codes are sent in the order of their requests.
     accounts.code(Account(address))
     after = {text: accounts.newest_code(text) for text in NO_ADDRESSES}
     equal(after, before, "codes of what is no address")
@@ -207,7 +207,7 @@ def test_no_address(login: LogIn, newcomer: Newcomer, accounts: People, limits: 
 
 @case("TFA-06")
 def test_too_many_codes_by_email(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """maxEmailCodesPerTrack codes are sent for one track, and not one more."""
+    """A track sends at most maxEmailCodesPerTrack codes."""
     most = limits["maxEmailCodesPerTrack"]
     if most > MOST:
         skip(f"maxEmailCodesPerTrack is {most}: {LESS}")
@@ -221,7 +221,7 @@ def test_too_many_codes_by_email(login: LogIn, newcomer: Newcomer, limits: Limit
 
 @case("TFA-07")
 def test_wrong_codes_by_email(login: LogIn, newcomer: Newcomer, accounts: People, limits: Limits) -> None:
-    """loginCodeTries wrong codes use a code up."""
+    """After loginCodeTries wrong codes, the right code is refused too."""
     account = newcomer("nina")
     nina = login(account)
     track, address = track_of(nina), address_of(account)
@@ -234,7 +234,7 @@ def test_wrong_codes_by_email(login: LogIn, newcomer: Newcomer, accounts: People
 
 @case("TFA-08")
 def test_wrong_password(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
-    """A nearly correct password is refused; the connection stays open for the correct one."""
+    """A nearly correct password is refused; then the correct one is accepted on the same connection."""
     account = newcomer("nina")
     nina = login(account)
     set_password(nina)
@@ -252,7 +252,7 @@ def test_wrong_password(login: LogIn, newcomer: Newcomer, accounts: People, clie
 def test_tries_are_bounded(
     login: LogIn, newcomer: Newcomer, accounts: People, client: Connection, limits: Limits
 ) -> None:
-    """Attempts on all tracks count together; after too many, even the right password must wait."""
+    """Attempts on all tracks count together; after too many, even the right password is refused."""
     most = limits["maxPasswordTriesPerHour"]
     if most > MOST:
         skip(f"maxPasswordTriesPerHour is {most}: {LESS}")
@@ -278,7 +278,7 @@ def test_tries_are_bounded(
 
 @case("TFA-10")
 def test_no_password(login: LogIn, newcomer: Newcomer) -> None:
-    """A user without a password cannot check a password."""
+    """AUTH_CHECK_PASSWORD is refused for a user who has no password."""
     nina = login(newcomer("nina"))
     value = {"trackId": track_of(nina), "password": PASSWORD}
     nina.refused("not.allowed", "AUTH_CHECK_PASSWORD", value)
@@ -286,7 +286,7 @@ def test_no_password(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("TFA-11")
 def test_a_password_is_set(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
-    """Every connection is notified, every login shows it, and AUTH requires the password."""
+    """After a password is set, all connections are told, logins show it, and AUTH requires it."""
     account = newcomer("nina")
     phone, laptop = login(account), login(account, "laptop")
     track, address = track_of(phone), address_of(account)
@@ -303,7 +303,7 @@ def test_a_password_is_set(login: LogIn, newcomer: Newcomer, accounts: People, c
 
 
 def changes_nothing(device: Device, code: str, **fields: Any) -> None:
-    """An AUTH_SET_2FA that must be refused."""
+    """Checks that an AUTH_SET_2FA is refused and changes nothing."""
     before = device.call("AUTH_2FA_DETAILS", {})["password"]
     device.refused(code, "AUTH_SET_2FA", fields)
     equal(device.call("AUTH_2FA_DETAILS", {})["password"], before, "the second factor")
@@ -314,7 +314,7 @@ def changes_nothing(device: Device, code: str, **fields: Any) -> None:
     "expected", [[UPDATE], [RESTORE], [REMOVE], [SET, HINT], [SET, EMAIL], [SET, UPDATE], [99]]
 )
 def test_what_is_not_prepared(login: LogIn, newcomer: Newcomer, expected: list[int]) -> None:
-    """AUTH_SET_2FA with an expected change that was not prepared is refused; nothing changes."""
+    """AUTH_SET_2FA is refused if it expects a change that the track has not prepared."""
     nina = login(newcomer("nina"))
     value = {"trackId": track_of(nina), "password": PASSWORD, "expectedCapabilities": expected}
     changes_nothing(nina, "not.allowed", **value)
@@ -322,7 +322,7 @@ def test_what_is_not_prepared(login: LogIn, newcomer: Newcomer, expected: list[i
 
 @case("TFA-12")
 def test_nothing_to_remove(login: LogIn, newcomer: Newcomer) -> None:
-    """A user without a password can neither remove it nor set one with a request that has none."""
+    """A user without a password cannot remove one, and cannot set a hint alone."""
     nina = login(newcomer("nina"))
     track = track_of(nina)
     changes_nothing(nina, "not.allowed", trackId=track, remove2fa=True)
@@ -345,7 +345,7 @@ def test_nothing_to_remove(login: LogIn, newcomer: Newcomer) -> None:
 def test_what_is_not_prepared_beside_a_password(
     login: LogIn, newcomer: Newcomer, fields: dict[str, Any], expected: list[int]
 ) -> None:
-    """An existing password is changed or removed, not set; an earlier hint does not count as prepared."""
+    """For a user with a password, a change is refused if the track has not prepared what it expects."""
     nina = login(newcomer("nina"))
     set_password(nina, hint="a horse")
     track = checked_track(nina)
@@ -356,7 +356,7 @@ def test_what_is_not_prepared_beside_a_password(
 @case("TFA-19")
 @pytest.mark.parametrize("hint", [PASSWORD, f"it is {PASSWORD}!"], ids=["the password", "around it"])
 def test_a_hint_that_tells(login: LogIn, newcomer: Newcomer, hint: str) -> None:
-    """A hint must not contain the password, neither the first nor a later one."""
+    """A hint that contains the password is refused, for a first password and for a changed one."""
     nina = login(newcomer("nina"))
     track = track_of(nina)
     changes_nothing(nina, "proto.payload", trackId=track, password=PASSWORD, hint=hint)
@@ -368,7 +368,7 @@ def test_a_hint_that_tells(login: LogIn, newcomer: Newcomer, hint: str) -> None:
 
 @case("TFA-20")
 def test_no_password_to_set(login: LogIn, newcomer: Newcomer) -> None:
-    """A hint alone is refused."""
+    """AUTH_SET_2FA with a hint but without a password is refused."""
     nina = login(newcomer("nina"))
     changes_nothing(nina, "proto.payload", trackId=track_of(nina), hint="a horse")
 
@@ -377,7 +377,7 @@ def test_no_password_to_set(login: LogIn, newcomer: Newcomer) -> None:
 def test_a_password_is_removed(
     login: LogIn, newcomer: Newcomer, accounts: People, client: Connection
 ) -> None:
-    """Nothing is left of the password, and the code is enough."""
+    """After the password is removed, its hint is gone too, and a login code alone is enough."""
     account = newcomer("nina")
     phone, laptop = login(account), login(account, "laptop")
     set_password(phone, hint="a horse")
@@ -407,7 +407,7 @@ def test_empty_replies(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("TFA-14")
 def test_a_track_is_good_once(login: LogIn, newcomer: Newcomer) -> None:
-    """A finished track is refused."""
+    """A track cannot be used after AUTH_SET_2FA has finished it."""
     nina = login(newcomer("nina"))
     value = {"trackId": track_of(nina), "password": PASSWORD}
     nina.call("AUTH_SET_2FA", value)
@@ -420,7 +420,7 @@ def test_a_track_is_good_once(login: LogIn, newcomer: Newcomer) -> None:
 def test_what_the_old_password_opened(
     login: LogIn, newcomer: Newcomer, accounts: People, client: Connection, change: str
 ) -> None:
-    """A change of the password, its hint or address ends every track, at any step."""
+    """A change of the password, the hint or the address ends all open tracks, at whatever step."""
     account = newcomer("nina")
     nina, stolen, address = login(account), login(account, "stolen"), address_of(account)
     first = track_of(nina)
@@ -458,7 +458,7 @@ def test_what_the_old_password_opened(
 
 @case("TFA-15")
 def test_details(login: LogIn, newcomer: Newcomer, accounts: People) -> None:
-    """AUTH_2FA_DETAILS returns the details, without the middle of the address."""
+    """AUTH_2FA_DETAILS returns the hint and the address with its middle masked."""
     account = newcomer("nina")
     nina = login(account)
     equal(nina.call("AUTH_2FA_DETAILS", {})["password"], {"enabled": False}, "details")
@@ -475,7 +475,7 @@ def test_details(login: LogIn, newcomer: Newcomer, accounts: People) -> None:
 
 @case("TFA-16")
 def test_the_second_factor(login: LogIn, newcomer: Newcomer, accounts: People, connect: Connect) -> None:
-    """The code alone returns neither token nor profile; the password returns both, once."""
+    """With a password, AUTH returns neither token nor profile; giving the password returns both, once."""
     account = newcomer("nina")
     nina = login(account)
     set_password(nina)
@@ -492,7 +492,7 @@ def test_the_second_factor(login: LogIn, newcomer: Newcomer, accounts: People, c
 
 @case("TFA-17")
 def test_a_forgotten_password(login: LogIn, newcomer: Newcomer, accounts: People, connect: Connect) -> None:
-    """An e-mail code logs in, and removes the password."""
+    """The right e-mail code removes the password and returns a LOGIN token."""
     account = newcomer("nina")
     nina = login(account)
     track, address = track_of(nina), address_of(account)
@@ -517,7 +517,7 @@ def test_a_forgotten_password(login: LogIn, newcomer: Newcomer, accounts: People
 def test_no_address_to_restore_by(
     login: LogIn, newcomer: Newcomer, accounts: People, client: Connection
 ) -> None:
-    """Without an address no code can be requested or used, and the password stays valid."""
+    """Without an e-mail address, restoring is refused, and the password stays valid."""
     account = newcomer("nina")
     set_password(login(account))
     asked = {"trackId": challenge(client, accounts, account)}

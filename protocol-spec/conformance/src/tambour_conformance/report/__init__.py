@@ -10,6 +10,6 @@ from tambour_conformance.report.results import write_results
 
 
 def write_reports(plugin: ConformancePlugin, out: Path) -> None:
-    """Writes both into the existing folder `out`."""
+    """Writes results.json and report.html into the existing folder `out`."""
     write_results(plugin, out / "results.json")
     write_page(plugin, out / "report.html")

@@ -14,11 +14,11 @@ from tambour_conformance.report.results import SEVERITY, coverage
 from tambour_conformance.settings import Settings
 from tambour_conformance.verdict import Verdict
 
-#: The fields of a header: their sizes, and their names in the legend.
+#: The size of each field of a header, and its name in the legend.
 HEADER_FIELDS = ((1, "version"), (1, "cmd"), (2, "seq"), (2, "opcode"), (1, "flags"), (3, "length"))
-#: The report shows every byte of failed cases, and of cases with up to this many bytes.
+#: The report shows every byte of a case that failed, or that has at most this many bytes.
 SHORT = 4096
-#: How many steps of other cases are shown, and how many bytes of each.
+#: How many steps of another case the report shows, and how many bytes of each step.
 SHOWN_STEPS, SHOWN_BYTES = 10, 64
 
 
@@ -69,7 +69,7 @@ def _names(result: CaseResult) -> str:
 
 
 def _group(results: list[CaseResult], wrong: list[CaseResult], settings: Settings) -> Iterator[str]:
-    """The cases of a group; cases that differ only in a parameter are folded into one."""
+    """The HTML of the cases of a group. Cases that differ only in a parameter share one foldable part."""
     keys = dict.fromkeys((each.base, each.requirements) for each in results)
     for base, requirements in keys:
         same = [each for each in results if (each.base, each.requirements) == (base, requirements)]
@@ -145,9 +145,9 @@ def _bytes(log: CaseLog, *, in_full: bool) -> Iterator[str]:
 
 
 def _frames(stream: bytearray, entry: Entry) -> tuple[list[str], list[int]]:
-    """Describes the packets that end with this step, and says where in its bytes headers begin.
+    """Describes the packets that end in this step; also returns where headers begin in its bytes.
 
-    The first header has a negative place if its packet began in an earlier step and is now in `stream`.
+    `stream` has the bytes of a packet that began in an earlier step. The place of its header is negative.
     """
     words, headers = [], []
     begin = -len(stream)
@@ -181,7 +181,7 @@ def _step(entry: Entry, ended: list[str], headers: list[int], size: int) -> str:
 
 
 def marked(data: bytes, headers: list[int]) -> str:
-    """Bytes as hexadecimal digits, with the fields of the headers at these places marked."""
+    """The bytes as hexadecimal digits. `headers` has the places of headers, whose fields are marked."""
     parts, done = [], 0
     for begin in headers:
         if begin >= len(data):

@@ -22,7 +22,7 @@ SEVERITY = (
 
 
 def coverage(results: list[CaseResult]) -> dict[str, tuple[Verdict | None, list[CaseResult]]]:
-    """Each requirement: the worst verdict of its cases (None if none ran), and the cases."""
+    """For each requirement: the worst verdict of its cases (None if no case ran), and its cases."""
     table: dict[str, tuple[Verdict | None, list[CaseResult]]] = {}
     for requirement in bundle.load().requirements:
         cases = [each for each in results if requirement in each.requirements]
