@@ -123,7 +123,7 @@ package final class Gateway: Sendable {
         )
     }
 
-    /// Closes strangers after the process has run out of descriptors.
+    /// Closes connections without a login. Called after the process has run out of descriptors.
     package func makeRoom() {
         admission.exhausted()
     }

@@ -260,8 +260,8 @@ package final class WireClient {
         }
     }
 
-    /// Takes all pushes that the server sent before this call. The function sends a PING. These
-    /// pushes arrive before its reply, so no sleep is needed.
+    /// Takes all pushes that the server sent before this call. To receive them without a sleep, the
+    /// function sends a PING. The earlier pushes arrive before the reply to the PING.
     package func takePushes() throws -> [Push] {
         _ = try call(PingRequest())
         defer { pushes = [] }

@@ -130,7 +130,7 @@ class Tambourd:
                     self.stop()
                     self.process = self._start()
                 except RuntimeError as error:
-                    # The error is raised after the run: the suite, which requested the restart, must not wait for ever.
+                    # Raise the error after the run, because the suite waits for the end of the restart.
                     self.failure = error
                 self.done.write_text("done\n")
 

@@ -148,8 +148,8 @@ struct ChatsHandler: Sendable {
         return reply
     }
 
-    /// Returns the messages that the caller has scheduled in a chat, the earliest first. Ignores
-    /// the request's anchor and counts. A scheduled message may answer another message. The reply
+    /// Returns the messages that the caller has scheduled in a chat, the earliest first. The
+    /// anchor of the request and its numbers of messages have no effect. A scheduled message may answer another message. The reply
     /// includes the answered message only while there is room.
     private func delayed(
         _ id: ChatID,

@@ -6,24 +6,25 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// The client reads LZ4 blocks of any raw size within the limits and with a factor up to 254. Without it
-    /// the server compresses at most 99,999 raw bytes with a factor up to 32, which every known client reads.
+    /// The client reads LZ4 blocks of any raw size within the limits and with a factor up to 254. Without the
+    /// capability the server compresses at most 99,999 raw bytes with a factor up to 32, which every known
+    /// client reads.
     package static let lz4Large = Capabilities(rawValue: 1 << 0)
-    /// Replies to CHAT_HISTORY have `more`. Without it the field is left out, because no other client knows
-    /// it.
+    /// Replies to CHAT_HISTORY have `more`. Without the capability the field is left out, because no other
+    /// client knows it.
     package static let historyMore = Capabilities(rawValue: 1 << 1)
-    /// When a reply to LOGIN holds everything although a mark was sent, `resync` names the kinds: stored
-    /// items of those kinds that are missing from the reply no longer exist. Without the capability the field
-    /// is left out, and a client shows deleted items until it requests them.
+    /// If a reply to LOGIN has all data of a kind although the client sent a mark, `resync` names the kind.
+    /// Items of this kind that the client stored but the reply does not have no longer exist. Without the
+    /// capability the field is left out, and a client shows deleted items until it requests them.
     package static let resync = Capabilities(rawValue: 1 << 2)
     /// A delta of LOGIN returns the newest changes of each kind, and `more` names the ranges that the client
-    /// reads later with SYNC_MORE. Without it a delta of chats is never cut: it returns all changes at once
-    /// or, if they do not fit a reply, the whole list of chats.
+    /// reads later with SYNC_MORE. Without the capability a delta of chats is never cut: it returns all
+    /// changes at once or, if they do not fit a reply, the whole list of chats.
     package static let syncMore = Capabilities(rawValue: 1 << 3)
     /// The client edits entities, and gets the changes of the user's other devices by NOTIF_OBJ.
     package static let objects = Capabilities(rawValue: 1 << 4)
-    /// The reply to SESSION_INIT says in `registration` who may create an account. Without it the field is
-    /// left out, because no other client knows it.
+    /// The reply to SESSION_INIT says in `registration` who may create an account. Without the capability the
+    /// field is left out, because no other client knows it.
     package static let registration = Capabilities(rawValue: 1 << 5)
 
     /// Every known name and what it stands for.
@@ -43,12 +44,12 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
 }
 
 extension Capabilities {
-    /// The client named no capability. It gets every field that any known client of this protocol reads,
-    /// including fields that only one of them reads.
+    /// The client named no capability. It gets every field that any known client of this protocol reads, even
+    /// if only one client reads it.
     package static let classic = Capabilities(rawValue: 1 << 48)
-    /// The client is a TamTam app: its listener or its sign-in shows this, and the server stores it with the
-    /// token. Fields that these apps read in another form are written in that form. Opcode numbers that have
-    /// got another meaning since these apps were written are not served.
+    /// The client is a TamTam app. Its listener or its sign-in shows this, and the server stores it with the
+    /// token. The server writes some fields in the form that these apps read. It does not serve opcode
+    /// numbers whose meaning has changed since these apps were written.
     package static let tamtam = Capabilities(rawValue: 1 << 49)
     /// Every dialect, with those that it builds on.
     package static let dialectTable: [(name: String, value: Capabilities)] = [("classic", [.classic]), ("tamtam", [.tamtam, .classic])]
@@ -61,7 +62,7 @@ package struct Features: OptionSet, Hashable, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// Finding people by their phone. An operator can roll it out in steps, or switch it off when somebody
+    /// Finding people by their phone. An operator can roll it out in steps, or switch it off while somebody
     /// enumerates all numbers.
     package static let phoneLookup = Features(rawValue: 1 << 0)
 

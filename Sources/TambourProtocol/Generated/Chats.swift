@@ -100,15 +100,15 @@ extension ChatInfoRequest: WireRequest {
 }
 
 /// Returns a page of messages around a time: `backward` messages at or before `from` and `forward` messages
-/// after it, oldest first. A `from` in the future or an absent one means the newest message.
+/// after it, oldest first. If `from` is absent or in the future, the page ends with the newest message.
 package struct ChatHistoryRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// The anchor.
+    /// The time around which the page lies.
     package var from: Int64?
-    /// How many messages after the anchor.
+    /// How many messages after `from`.
     package var forward: Int64
-    /// How many messages at or before the anchor.
+    /// How many messages at or before `from`.
     package var backward: Int64
     /// No messages older than this; 0 for no limit.
     package var backwardTime: Int64?
@@ -357,19 +357,19 @@ extension ChatHistoryRequest: WireRequest {
     package static var opcode: Opcode { .chatHistory }
 }
 
-/// Returns the messages of a chat that were edited, reacted to, voted in or deleted after a mark, oldest
-/// change first. Clients that store histories keep them current without reading them again. The first mark is
-/// the `time` of the LOGIN before the first page. The delta of the next login contains every chat whose
-/// messages have changed, so other chats need no request. A reply in the page embeds the answered message in
-/// its current version. A later change of the answered message is returned only as a change of that message,
-/// and the client applies it to the replies that it holds.
+/// Returns the changes to messages of a chat after a mark, the oldest change first: edits, reactions, votes
+/// and deletions. So a client keeps a stored history current without reading it again. Its first mark is the
+/// `time` of the LOGIN before it read the first page. The delta of the next login contains every chat whose
+/// messages have changed, so other chats need no request. A returned message that answers another one embeds
+/// the other message in its current version. If the embedded message changes later, only its own change is
+/// returned, and the client applies it to the stored answers.
 package struct ChatChangesRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// The mark: changes at or before it are left out; 0 for all.
+    /// The mark. Changes at or before it are left out; 0 returns all.
     package var since: Int64
-    /// Where the previous page ended: also return changes in the millisecond `since` to messages after this
-    /// one.
+    /// The `messageId` of the previous page. The page then also has the changes in the millisecond `since` to
+    /// messages after this one.
     package var messageID: MessageID?
     /// The most changes to return; default and maximum `maxHistoryPage`.
     package var count: Int64?
@@ -462,7 +462,7 @@ package struct ChatChangesRequest: WirePayload, Hashable {
 
 /// The answer to CHAT_CHANGES.
 package struct ChatChangesReply: WirePayload, Hashable {
-    /// As they are now.
+    /// The changed messages, as they are now.
     package var messages: [Message]
     /// Ids of deleted messages.
     package var removedIDs: [MessageID]
@@ -471,10 +471,10 @@ package struct ChatChangesReply: WirePayload, Hashable {
     package var clearedID: MessageID?
     /// True when the stored history can no longer be trusted.
     package var resync: Bool?
-    /// The next mark: no change at or before it is missing. Later changes may already be in the reply, and
-    /// are then returned again.
+    /// The next mark. No change at or before it is missing. If the reply already has later changes, the next
+    /// request returns them again.
     package var time: Int64
-    /// Where to continue, with `time`; absent at the end.
+    /// The next page begins here: the next request sends it with `time` as `since`. Absent at the end.
     package var messageID: MessageID?
 
     package init(
@@ -589,7 +589,7 @@ package struct ChatMarkRequest: WirePayload, Hashable {
     package var type: MarkType
     /// The chat.
     package var chatID: ChatID
-    /// The last message read.
+    /// The last message that the caller has read.
     package var messageID: MessageID?
     /// Marks everything up to this time as read.
     package var mark: Int64?
@@ -727,11 +727,13 @@ extension ChatMarkRequest: WireRequest {
     package static var opcode: Opcode { .chatMark }
 }
 
-/// Returns a page of the chats whose last event is before a time, newest first.
+/// Returns a page of the caller's chats, the newest first. Each has its last event before the time of the
+/// marker.
 package struct ChatsListRequest: WirePayload, Hashable {
-    /// A time, or the marker of the previous page, sent back unchanged; absent for now.
+    /// The marker of the previous page, sent back unchanged, or a time. If absent, the page begins with the
+    /// newest chat.
     package var marker: Int64?
-    /// Page size; a page may be shorter although more follow, as `marker` says.
+    /// Page size. A page may be shorter even if `marker` says that more follow.
     package var count: Int64?
 
     package init(
@@ -945,8 +947,8 @@ extension ChatPersonalConfigRequest: WireRequest {
     package static var opcode: Opcode { .chatPersonalConfig }
 }
 
-/// Hides the pinned message of a chat on the caller's own devices, or shows it again. Stored as the setting
-/// `hidePinned` of the chat, as by CONFIG.
+/// Hides the pinned message of a chat on the caller's own devices, or shows it again. The server stores this
+/// as the setting `hidePinned` of the chat, as CONFIG does.
 package struct ChatPinSetVisibilityRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -1026,7 +1028,7 @@ extension ChatPinSetVisibilityRequest: WireRequest {
 }
 
 /// Hides a chat for the caller until it gets a new message, or shows it again. A dialog that has not begun is
-/// hidden already.
+/// already hidden.
 package struct ChatHideRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -1108,14 +1110,14 @@ extension ChatHideRequest: WireRequest {
     package static var opcode: Opcode { .chatHide }
 }
 
-/// Says whether a chat is open on the screen. It is only a hint; pushes come either way. With `postId` it is
-/// binding: comments on a post are pushed only to connections that have opened them, until the connection
-/// closes the comments or ends. A client that requests CHAT_HISTORY after it has opened the comments misses
-/// none.
+/// Says whether a chat is open on the screen. This is only a hint: the pushes of the chat come in any case.
+/// With `postId` it decides about pushes: the server pushes the comments on a post only to connections that
+/// have opened them, until they close them or end. A client that opens the comments before it requests
+/// CHAT_HISTORY misses none.
 package struct ChatSubscribeRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// True opens, false closes.
+    /// True opens the chat, false closes it.
     package var subscribe: Bool
     /// Open or close the comments on this post of a channel.
     package var postID: MessageID?

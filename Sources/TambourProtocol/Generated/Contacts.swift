@@ -2,12 +2,13 @@
 // swift-format-ignore-file
 
 /// Returns users by id. Unknown ids are left out, and so are users whom the caller has not met: it is not
-/// enough to know the id. The caller has met a user who is or was a contact or the partner of a dialog; is or
-/// was in a group with the caller; owns or administers a channel that the caller reads, or reads one that the
-/// caller administers; owns a public chat; asks to join a chat where the caller decides; wrote a message that
-/// was forwarded into a chat of the caller, or whose contact card was sent there; has commented in a channel
-/// that the caller reads; or was just found by the caller with CONTACT_INFO_BY_PHONE, PUBLIC_SEARCH,
-/// LINK_INFO or CHAT_JOIN.
+/// enough to know the id. The caller has met a user in each of these cases. The user is or was a contact or a
+/// dialog partner. The user is or was in a group with the caller. The user owns or administers a channel that
+/// the caller reads, or reads a channel that the caller administers. The user owns a public chat. The user
+/// asks to join a chat for which the caller decides. The user wrote a message that was forwarded into a chat
+/// of the caller, or the user's contact card was sent there. The user has commented in a channel that the
+/// caller reads. The caller has just found the user with CONTACT_INFO_BY_PHONE, PUBLIC_SEARCH, LINK_INFO or
+/// CHAT_JOIN.
 package struct ContactInfoRequest: WirePayload, Hashable {
     /// Users to look up.
     package var contactIDs: [UserID]
@@ -263,7 +264,7 @@ package struct SyncReply: WirePayload, Hashable {
     /// The users found; if they do not all fit a reply, only the first ones. The next LOGIN returns the
     /// others.
     package var contacts: [User]
-    /// The user of each phone, as written in the request.
+    /// The id of the user of each phone. The phones are written as in the request.
     package var phones: NameMap<UserID>
 
     package init(
@@ -720,7 +721,8 @@ extension ContactListRequest: WireRequest {
     package static var opcode: Opcode { .contactList }
 }
 
-/// Lists photos of a user whom the caller has met. The list is empty until uploads are served.
+/// Lists photos of a user whom the caller has met. The list is empty, because the server does not serve
+/// uploads yet.
 package struct ContactPhotosRequest: WirePayload, Hashable {
     /// The user.
     package var contactID: UserID
@@ -998,7 +1000,7 @@ extension ContactCreateRequest: WireRequest {
     package static var opcode: Opcode { .contactCreate }
 }
 
-/// Deletes a photo of the caller. There are none until uploads are served.
+/// Deletes a photo of the caller. There are no photos, because the server does not serve uploads yet.
 package struct RemoveContactPhotoRequest: WirePayload, Hashable {
     /// The photo.
     package var photoID: Int64
@@ -1098,7 +1100,7 @@ extension RemoveContactPhotoRequest: WireRequest {
 /// memberships and reads about `rowsPerReadStep` rows; a page that ends at one of these limits is short or
 /// empty, and has a marker.
 package struct ChatSearchCommonParticipantsRequest: WirePayload, Hashable {
-    /// The other users; all of them must be members.
+    /// The other users. Each listed group has all of them as members.
     package var userIDs: [UserID]
     /// Page size; default and maximum `maxChatsPage`.
     package var count: Int64?
@@ -1293,9 +1295,9 @@ package struct NotifContact: WirePayload, Hashable {
     package static var gates: Capabilities { [.tamtam] }
 }
 
-/// A user went online or offline. It is sent to a dialog partner if the dialog is among the partner's newest
-/// `presenceWatch` chats and changed within `presenceDays`, or if the partner has opened the dialog since
-/// logging in.
+/// A user went online or offline. The server sends this push to a dialog partner in two cases. The dialog is
+/// among the partner's newest `presenceWatch` chats and changed within `presenceDays`, or the partner has
+/// opened the dialog since logging in.
 package struct NotifPresence: WirePayload, Hashable {
     /// The user.
     package var userID: UserID

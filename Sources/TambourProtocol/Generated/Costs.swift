@@ -7,13 +7,13 @@ package enum RateBucket: UInt8, CaseIterable, Sendable {
     case send
     /// Groups and channels that are created.
     case create
-    /// Users who are added to a group or channel, including a new one.
+    /// Users who are added to a group or channel, or invited to a new one.
     case invite
     /// Groups that are joined by a link.
     case join
-    /// Changes to a group that are pushed to its members, one for each user concerned.
+    /// Changes to a group that are pushed to its members. A change of several members counts once for each.
     case manage
-    /// Deleted messages; clearing or deleting a chat counts as several.
+    /// Deleted messages. Clearing or deleting a chat counts as several.
     case remove
     /// Read marks.
     case mark
@@ -21,7 +21,7 @@ package enum RateBucket: UInt8, CaseIterable, Sendable {
     case typing
     /// Reactions set or taken back.
     case react
-    /// Rows read. A request itself counts as several, and so does an item that takes many rows.
+    /// Rows read. Each request counts as several rows, and so does an item that takes many rows.
     case read
     /// Users who are looked up by id, or whose presence is requested.
     case people
@@ -47,7 +47,8 @@ package enum RateBucket: UInt8, CaseIterable, Sendable {
     case report
     /// Steps that change the phone, the password or the deletion of an account.
     case account
-    /// Sessions that are ended. A separate bucket, so that no other request of a stolen session can empty it.
+    /// Sessions that are ended. The bucket is separate, so that other requests of a stolen session cannot
+    /// empty it.
     case signOut
     /// Packets that read and store nothing: PING, receipts, SESSION_INIT.
     case signal

@@ -2,15 +2,16 @@
 // swift-format-ignore-file
 
 /// Saves the draft of a chat and replaces the previous one. A dialog that has not begun is named by its user
-/// or its chat id. A draft with neither text nor reply discards the stored one, as DRAFT_DISCARD does.
+/// or its chat id. If the draft has no text and answers no message, the request discards the stored draft, as
+/// DRAFT_DISCARD does.
 package struct DraftSaveRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID?
-    /// The other side of a dialog.
+    /// The other user of a dialog.
     package var userID: UserID?
     /// The draft.
     package var draft: NewDraft?
-    /// The text alone, as some clients send it.
+    /// The text of the draft. Some clients send it in place of `draft`.
     package var text: Text?
 
     package init(
@@ -138,13 +139,13 @@ extension DraftSaveRequest: WireRequest {
     package static var opcode: Opcode { .draftSave }
 }
 
-/// Discards a draft, unless it is newer than the one the caller knows.
+/// Discards a draft, unless it is newer than the draft that the caller knows.
 package struct DraftDiscardRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID?
-    /// The other side of a dialog.
+    /// The other user of a dialog.
     package var userID: UserID?
-    /// The time of the newest draft to discard; absent or 0 for any.
+    /// The time of the draft that the caller knows. A newer draft stays. Absent or 0 discards any draft.
     package var time: Int64?
 
     package init(
@@ -236,11 +237,11 @@ extension DraftDiscardRequest: WireRequest {
     package static var opcode: Opcode { .draftDiscard }
 }
 
-/// The receiver saved a draft on another device. One of the two ids is present.
+/// The receiver saved a draft on another device. Either `chatId` or `userId` is present.
 package struct NotifDraft: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID?
-    /// The other side of a dialog that does not exist yet.
+    /// The other user of a dialog that does not exist yet.
     package var userID: UserID?
     /// The draft.
     package var draft: Draft
@@ -307,11 +308,11 @@ package struct NotifDraft: WirePayload, Hashable {
     }
 }
 
-/// The receiver discarded a draft on another device. One of the two ids is present.
+/// The receiver discarded a draft on another device. Either `chatId` or `userId` is present.
 package struct NotifDraftDiscard: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID?
-    /// The other side of a dialog that does not exist yet.
+    /// The other user of a dialog that does not exist yet.
     package var userID: UserID?
     /// When it was discarded.
     package var time: Int64

@@ -34,12 +34,13 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case protoFrame = "proto.frame"
         /// The opcode is known but not legal before SESSION_INIT or before LOGIN.
         case protoState = "proto.state"
-        /// The number is unknown, or known and not served. It has no texts: apps send such requests at every
-        /// start, and some would show the text each time.
+        /// The opcode is unknown, or the server does not serve it. The error has no texts, because apps send
+        /// such requests at every start, and some would show the text each time.
         case protoOpcode = "proto.opcode"
         /// The payload does not match the opcode; the message names the field.
         case protoPayload = "proto.payload"
-        /// The token is unknown, or its session has ended. Clients look for exactly this message.
+        /// The token is unknown, or its session has ended. Clients compare the message with exactly this
+        /// text.
         case loginToken = "login.token"
         /// An administrator blocked the account.
         case loginBlocked = "login.blocked"
@@ -53,17 +54,17 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case errorCodeWrong = "error.code.wrong"
         /// The code request is unknown, too old or used up. The client must request a new code.
         case errorCodeExpired = "error.code.expired"
-        /// Too many codes were requested (for a phone, from an address, on a track), too many tracks were
-        /// opened, or too many wrong passwords were given; or AUTH_CONFIRM is for a phone whose account is
-        /// blocked.
+        /// Too many codes were requested for a phone, from an address or on a track; too many tracks were
+        /// opened; or too many wrong passwords were given. AUTH_CONFIRM also answers it for a phone whose
+        /// account is blocked.
         case authBlocked = "auth.blocked"
-        /// The code was right, but since it was requested the invitation has been used up, has ended or was
-        /// revoked, or the server has begun to restrict registration. The person needs a new invitation, and
-        /// then a new code.
+        /// The code is right, but the person may no longer register: since the code was requested, the
+        /// invitation ended, or the server began to restrict registration. The person needs a new invitation
+        /// and a new code.
         case registrationClosed = "registration.closed"
-        /// The chat is unknown, or the caller is not a member. The two look alike.
+        /// The chat is unknown, or the caller is not a member. The caller cannot tell which.
         case chatNotFound = "chat.not.found"
-        /// The user is unknown, or the caller may not see them. The two look alike.
+        /// The user is unknown, or the caller may not see the user. The caller cannot tell which.
         case userNotFound = "user.not.found"
         /// The message or another object named by id does not exist for the caller.
         case notFound = "not.found"
@@ -71,8 +72,8 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case notAllowed = "not.allowed"
         /// Another chat has this public name.
         case linkTaken = "link.taken"
-        /// The message has neither text nor attachments nor a forward, or contains something that is not
-        /// served.
+        /// The message has no text, no attachments and no forward, or it has something that the server does
+        /// not serve.
         case errorMessageInvalid = "error.message.invalid"
         /// The reaction is not an emoji.
         case errorMessageLikeUnknownReaction = "error.message.like.unknown.reaction"
@@ -80,8 +81,8 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case errorTooManyLikes = "error.too-many-likes"
         /// The chat allows no reactions, or not this one.
         case errorReactionsNotAllowed = "error.reactions.not.allowed"
-        /// The track of a password, a QR code or a sign-in is unknown, too old, used up or somebody else's.
-        /// The client must start a new one.
+        /// The track of a password, a QR code or a sign-in is unknown, too old or used up, or belongs to
+        /// somebody else. The client must start a new one.
         case trackNotFound = "track.not.found"
         /// The password does not match; some attempts are left.
         case errorPasswordWrong = "error.password.wrong"
@@ -209,8 +210,8 @@ extension RequestError {
     package static func protoState(_ message: String) -> RequestError {
         RequestError(code: .protoState, message: message)
     }
-    /// The number is unknown, or known and not served. It has no texts: apps send such requests at every
-    /// start, and some would show the text each time.
+    /// The opcode is unknown, or the server does not serve it. The error has no texts, because apps send such
+    /// requests at every start, and some would show the text each time.
     package static let protoOpcode = RequestError(code: .protoOpcode, message: "Unknown opcode")
     package static func protoOpcode(_ message: String) -> RequestError {
         RequestError(code: .protoOpcode, message: message)
@@ -219,7 +220,7 @@ extension RequestError {
     package static func protoPayload(_ message: String) -> RequestError {
         RequestError(code: .protoPayload, message: message)
     }
-    /// The token is unknown, or its session has ended. Clients look for exactly this message.
+    /// The token is unknown, or its session has ended. Clients compare the message with exactly this text.
     package static let loginToken = RequestError(code: .loginToken, message: "FAIL_LOGIN_TOKEN")
     package static func loginToken(_ message: String) -> RequestError {
         RequestError(code: .loginToken, message: message)
@@ -254,25 +255,25 @@ extension RequestError {
     package static func errorCodeExpired(_ message: String) -> RequestError {
         RequestError(code: .errorCodeExpired, message: message)
     }
-    /// Too many codes were requested (for a phone, from an address, on a track), too many tracks were opened,
-    /// or too many wrong passwords were given; or AUTH_CONFIRM is for a phone whose account is blocked.
+    /// Too many codes were requested for a phone, from an address or on a track; too many tracks were opened;
+    /// or too many wrong passwords were given. AUTH_CONFIRM also answers it for a phone whose account is
+    /// blocked.
     package static let authBlocked = RequestError(code: .authBlocked, message: "Sign-in is blocked for now")
     package static func authBlocked(_ message: String) -> RequestError {
         RequestError(code: .authBlocked, message: message)
     }
-    /// The code was right, but since it was requested the invitation has been used up, has ended or was
-    /// revoked, or the server has begun to restrict registration. The person needs a new invitation, and then
-    /// a new code.
+    /// The code is right, but the person may no longer register: since the code was requested, the invitation
+    /// ended, or the server began to restrict registration. The person needs a new invitation and a new code.
     package static let registrationClosed = RequestError(code: .registrationClosed, message: "The server does not register this phone without a new invitation")
     package static func registrationClosed(_ message: String) -> RequestError {
         RequestError(code: .registrationClosed, message: message)
     }
-    /// The chat is unknown, or the caller is not a member. The two look alike.
+    /// The chat is unknown, or the caller is not a member. The caller cannot tell which.
     package static let chatNotFound = RequestError(code: .chatNotFound, message: "Chat not found")
     package static func chatNotFound(_ message: String) -> RequestError {
         RequestError(code: .chatNotFound, message: message)
     }
-    /// The user is unknown, or the caller may not see them. The two look alike.
+    /// The user is unknown, or the caller may not see the user. The caller cannot tell which.
     package static let userNotFound = RequestError(code: .userNotFound, message: "User not found")
     package static func userNotFound(_ message: String) -> RequestError {
         RequestError(code: .userNotFound, message: message)
@@ -292,7 +293,8 @@ extension RequestError {
     package static func linkTaken(_ message: String) -> RequestError {
         RequestError(code: .linkTaken, message: message)
     }
-    /// The message has neither text nor attachments nor a forward, or contains something that is not served.
+    /// The message has no text, no attachments and no forward, or it has something that the server does not
+    /// serve.
     package static let errorMessageInvalid = RequestError(code: .errorMessageInvalid, message: "The message is not valid")
     package static func errorMessageInvalid(_ message: String) -> RequestError {
         RequestError(code: .errorMessageInvalid, message: message)
@@ -312,8 +314,8 @@ extension RequestError {
     package static func errorReactionsNotAllowed(_ message: String) -> RequestError {
         RequestError(code: .errorReactionsNotAllowed, message: message)
     }
-    /// The track of a password, a QR code or a sign-in is unknown, too old, used up or somebody else's. The
-    /// client must start a new one.
+    /// The track of a password, a QR code or a sign-in is unknown, too old or used up, or belongs to somebody
+    /// else. The client must start a new one.
     package static let trackNotFound = RequestError(code: .trackNotFound, message: "The track is unknown or has expired")
     package static func trackNotFound(_ message: String) -> RequestError {
         RequestError(code: .trackNotFound, message: message)

@@ -233,7 +233,7 @@ extension FoldersGetByIdRequest: WireRequest {
     package static var opcode: Opcode { .foldersGetById }
 }
 
-/// Creates a folder at the end of the list, or replaces the content of one.
+/// Creates a folder at the end of the list, or replaces the content of an existing folder.
 package struct FoldersUpdateRequest: WirePayload, Hashable {
     /// Its id, a UUID from the client. A request without an id creates a new folder each time, and the reply
     /// has its id; only a request with an id is idempotent.

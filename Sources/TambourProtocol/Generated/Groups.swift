@@ -95,9 +95,9 @@ extension ChatDeleteRequest: WireRequest {
     package static var opcode: Opcode { .chatDelete }
 }
 
-/// Clears the history of a chat up to a time, for the caller or for everybody. The chat stays. For everybody,
-/// at most the newest `purgedRowsPerStep` messages are deleted before the reply; the rest follow, and each
-/// part is pushed.
+/// Clears the history of a chat up to a time, for the caller or for everybody. The chat stays. If it is
+/// cleared for everybody, the server deletes at most the newest `purgedRowsPerStep` messages before the
+/// reply, and the others afterwards. It pushes each part.
 package struct ChatClearRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -393,13 +393,14 @@ package struct ChatUpdateRequest: WirePayload, Hashable {
     package var pinMessageID: MessageID?
     /// With `pinMessageId`: whether an event announces it.
     package var notifyPin: Bool
-    /// Makes a new invitation, in the reply as `link` of the chat.
+    /// Makes a new invitation, which the reply has as `link` of the chat.
     package var revokePrivateLink: Bool
     /// The new owner.
     package var changeOwnerID: UserID?
     /// A new picture; not served yet.
     package var photoToken: Text?
-    /// PUBLIC, with a name, or PRIVATE, which releases the name. A name alone means PUBLIC.
+    /// PUBLIC needs a public name; PRIVATE gives the name up. A request with a name but without `access`
+    /// means PUBLIC.
     package var access: ChatAccess?
     /// The public name, alone or as the end of an address. A chat with a public name has no invitation.
     package var link: Text?
@@ -854,17 +855,18 @@ package struct ChatMembersUpdateRequest: WirePayload, Hashable {
     package var userIDs: [UserID]
     /// What to do.
     package var operation: MemberOperation
-    /// Default MEMBER; ADMIN grants and revokes rights, JOIN_REQUEST accepts or declines requests to join,
-    /// COMMENTS_BLACKLIST bans from commenting in a channel, BLOCKED answers `not.allowed`.
+    /// The list to change; default MEMBER. ADMIN grants and revokes rights. JOIN_REQUEST accepts or declines
+    /// requests to join. COMMENTS_BLACKLIST bans users from commenting in a channel. BLOCKED is refused with
+    /// `not.allowed`.
     package var type: MemberType?
     /// With `add`: whether the added users see earlier messages.
     package var showHistory: Bool
-    /// With `remove`: 0 keeps the messages of the removed users, -1 deletes them, in parts as with CHAT_CLEAR
-    /// if there are many; comments on posts stay. With COMMENTS_BLACKLIST and `add`: the same for the users'
-    /// comments on the post `postId`.
+    /// With `remove`: 0 keeps the messages of the removed users; -1 deletes them, except comments on posts.
+    /// Many messages are deleted in parts, as by CHAT_CLEAR. With COMMENTS_BLACKLIST and `add`: the same for
+    /// the users' comments on the post `postId`.
     package var cleanMsgPeriod: Int64
-    /// With ADMIN and `add`: bits of the role table. If absent, the users get every permission except
-    /// `admins`.
+    /// With ADMIN and `add`: the permissions, as bits of the role table. If absent, the users get every
+    /// permission except `admins`.
     package var permissions: Int64?
     /// With COMMENTS_BLACKLIST: the post.
     package var postID: MessageID?

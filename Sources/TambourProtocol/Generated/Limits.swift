@@ -5,97 +5,102 @@
 package final class Limits: Sendable {
     /// 1_048_576 bytes. A logged-in client may send long texts and lists, but not a flood in one frame.
     package let maxFrameBytes: Int
-    /// 8192 bytes. Less before login; the largest known handshake is below 2 KiB.
+    /// 8192 bytes. A client needs less before login: the largest known handshake is below 2 KiB.
     package let maxFrameBytesBeforeLogin: Int
-    /// 1_048_576 bytes. An LZ4 bomb cannot allocate more than a plain frame could carry.
+    /// 1_048_576 bytes. A compressed frame cannot make the server allocate more than a plain frame can carry.
     package let maxInflatedBytes: Int
-    /// 921_600 bytes. Some clients refuse packets of more than 1 MiB; the server shortens pages to fit.
+    /// 921_600 bytes. Some clients refuse packets of more than 1 MiB, so the server shortens pages to fit.
     package let maxReplyBytes: Int
     /// 512 bytes. Below this, LZ4 saves nothing noticeable on the network.
     package let compressFromBytes: Int
-    /// 32 levels. Deep nesting costs stack, and nothing legal nests deeper than 17.
+    /// 32 levels. Deep nesting costs stack. No legal payload nests deeper than 17 levels.
     package let maxDepth: Int
-    /// 65_536 items. Bounds the work for one payload, over all its containers.
+    /// 65_536 items. Limits the work for one payload. It counts the values in all its containers.
     package let maxElements: Int
-    /// 8 levels. Nested lists and maps in an `any`. In a reply, an `any` begins up to nine levels deep, and
-    /// readers stop at maxDepth.
+    /// 8 levels. Nested lists and maps in a value of type `any`. In a reply such a value may begin nine
+    /// levels deep, and readers stop at maxDepth.
     package let maxAnyDepth: Int
-    /// 10_000 ms. A silent connection costs a descriptor.
+    /// 10_000 ms. Even a silent connection takes a file descriptor.
     package let sessionInitTimeoutMs: Int
     /// 120_000 ms. A user needs time to read and type the code.
     package let loginTimeoutMs: Int
-    /// 15_000 ms. A frame that has begun must end; slow senders hold a buffer.
+    /// 15_000 ms. A frame that has begun must end, because a slow sender holds a buffer.
     package let partialFrameTimeoutMs: Int
     /// 300_000 ms. Clients ping every 30 s; ten missed pings mean a dead peer.
     package let idleTimeoutMs: Int
     /// 1000 ms. The last error should reach the peer before the close.
     package let closeDrainMs: Int
-    /// 15_000 ms. A client that shut down its side and lost its network for some seconds still gets its
-    /// replies.
+    /// 15_000 ms. A client that shut down its sending side still gets its replies, even if its network fails
+    /// for some seconds.
     package let lastRepliesTimeoutMs: Int
-    /// 256 requests. Above it the server stops reading; a client that waits for replies never gets there.
+    /// 256 requests. With more requests in flight the server stops reading. A client that waits for replies
+    /// never has so many.
     package let maxRequestsInFlight: Int
-    /// 65_536 bytes. What a lane processes for one connection in a turn, counting inflated bytes; the rest
-    /// waits until the other connections had their turn.
+    /// 65_536 bytes. The bytes that a lane processes for one connection in a turn, counted after inflation.
+    /// The rest waits until the other connections have had their turn.
     package let maxTurnBytes: Int
-    /// 64 frames. Small frames cost more than their size suggests.
+    /// 64 frames. Limits the frames of a turn, because small frames cost more than their size suggests.
     package let maxTurnFrames: Int
-    /// 8192 bytes. Less before login; a handshake fits one turn.
+    /// 8192 bytes. A connection needs less before login: a handshake fits one turn.
     package let maxTurnBytesBeforeLogin: Int
     /// 8 frames. A handshake is three frames.
     package let maxTurnFramesBeforeLogin: Int
-    /// 16_384 bytes. What a lane processes for all connections without a login together, whatever their
-    /// number, before other connections get their next turn.
+    /// 16_384 bytes. The bytes that a lane processes for all connections without a login together, before
+    /// other connections get their next turn.
     package let maxStrangerBytesPerRound: Int
-    /// 262_144 bytes. The pages that a lane writes before it serves its sockets again; accounts take turns. A
-    /// page that has begun is finished.
+    /// 262_144 bytes. The bytes of pages that a lane writes before it serves its sockets again. Accounts take
+    /// turns. The lane finishes a page that it has begun.
     package let maxReplyBytesPerRound: Int
-    /// 262_144 bytes. When a client has not read more than this, the server starts none of its requests until
-    /// it has read everything.
+    /// 262_144 bytes. If a client has more unread bytes than this, the server starts none of its queries and
+    /// LOGINs until the client has read everything.
     package let maxOutboundBytesToStart: Int
-    /// 10_000 ms. A client whose requests wait for it to read, and that reads nothing for this long, is
-    /// closed.
+    /// 10_000 ms. The server closes a client that has more than maxOutboundBytesToStart unread bytes and
+    /// reads none for this long.
     package let stalledReaderTimeoutMs: Int
-    /// 2_097_152 bytes. The unsent bytes for a slow reader above which its connection is closed.
+    /// 2_097_152 bytes. If a slow reader has more unsent bytes than this, the server closes its connection.
     package let maxOutboundBytes: Int
-    /// 65_536 bytes. The same before login, where replies are short and connections may be many.
+    /// 65_536 bytes. Like maxOutboundBytes, but before login, when replies are short and connections may be
+    /// many.
     package let maxOutboundBytesBeforeLogin: Int
-    /// 262_144 bytes. Pushes can be recovered by a new login; replies cannot.
+    /// 262_144 bytes. Less than maxOutboundBytes, because a client can recover lost pushes by a new login,
+    /// but not lost replies.
     package let maxOutboundPushBytes: Int
     /// 16 errors. A peer that keeps sending nonsense is not a client.
     package let maxSoftErrors: Int
-    /// 32 requests. Apps send unknown opcodes, some at every start; a peer that sends nothing else is not a
-    /// client.
+    /// 32 requests. So many unknown opcodes count as one soft error. Apps send some at every start, but a
+    /// peer that sends nothing else is not a client.
     package let unknownOpcodesPerSoftError: Int
-    /// 60_000 ms. The window for maxSoftErrors.
+    /// 60_000 ms. The time within which maxSoftErrors counts errors.
     package let softErrorWindowMs: Int
-    /// 100 sessions. Logins of one user. One more login ends the session seen longest ago, preferably one
-    /// that is not connected. Nobody has that many devices.
+    /// 100 sessions. Nobody has so many devices. One more login ends the session that was seen longest ago,
+    /// preferably one that is not connected.
     package let maxSessions: Int
-    /// 4 connections. A reconnecting client may overlap with itself; the oldest connection is closed.
+    /// 4 connections. A client that reconnects may briefly have two connections. Above the limit the server
+    /// closes the oldest one.
     package let maxConnectionsPerToken: Int
-    /// 64 connections. Twenty devices that each overlap with themselves; the oldest connection is closed.
+    /// 64 connections. Enough for twenty devices, each with overlapping connections. Above the limit the
+    /// server closes the oldest one.
     package let maxConnectionsPerUser: Int
-    /// 1000 connections. Connections without a login from one IPv4 address or one IPv6 /64; above it, of the
-    /// connections that got least far in the handshake, the oldest is closed. An office behind one address
-    /// may reconnect all at once.
+    /// 1000 connections. Connections without a login from one IPv4 address or one IPv6 /64. An office behind
+    /// one address may reconnect all at once. Above the limit the server closes a connection that made the
+    /// least progress in its handshake, the oldest first.
     package let maxStrangersPerAddress: Int
-    /// 2000 ms. Younger connections do not count as idle strangers; after an outage a thousand phones behind
-    /// one address need a second to log in.
+    /// 2000 ms. The server closes older strangers first. After an outage a thousand phones behind one address
+    /// need a second to log in.
     package let strangerGraceMs: Int
-    /// 10_000 ms. A TLS handshake takes two round trips; then sessionInitTimeoutMs begins.
+    /// 10_000 ms. A TLS handshake takes two round trips. After it sessionInitTimeoutMs begins.
     package let handshakeTimeoutMs: Int
-    /// 4 steps. What a lane does for TLS handshakes before other connections get their next turn. A step with
-    /// a signature takes about 0.4 ms.
+    /// 4 steps. The steps of TLS handshakes that a lane takes before other connections get their next turn. A
+    /// step with a signature takes about 0.4 ms.
     package let maxHandshakesPerRound: Int
-    /// 43_200_000 ms. Session tickets of TLS are encrypted with a key that is replaced after half a day and
-    /// forgotten after a day; a stolen key reveals nothing about the time before it was made.
+    /// 43_200_000 ms. The key that encrypts TLS session tickets is replaced after half a day and forgotten
+    /// after a day. A stolen key reveals nothing about the time before it was made.
     package let ticketKeyLifetimeMs: Int
-    /// 10_000 ms. How often the server looks for changed certificate files. It loads them when they have
-    /// stayed the same for one interval.
+    /// 10_000 ms. How often the server looks for changed certificate files. It loads them once they have not
+    /// changed for one interval.
     package let certificateCheckIntervalMs: Int
-    /// 64 descriptors. Reserved for administrators, the store and the operator's programs; once only these
-    /// are left, a new connection replaces the oldest one without a login.
+    /// 64 descriptors. Reserved for administrators, the store and the operator's programs. If only these are
+    /// left, a new connection replaces the oldest one without a login.
     package let reservedDescriptors: Int
     /// 16 connections. There are few administrators, and each may hold a thread.
     package let maxAdminConnections: Int
@@ -103,397 +108,411 @@ package final class Limits: Sendable {
     package let loginCodeDigits: Int
     /// 5 tries. Five guesses at a million codes.
     package let loginCodeTries: Int
-    /// 7 days. How long an invitation that a user made can be used. It is meant for somebody who is waiting
-    /// for it.
+    /// 7 days. How long an invitation that a user made can be used. The user makes it for somebody who is
+    /// waiting for it.
     package let userInvitationDays: Int
-    /// 30 days. How long ended invitations stay on the operator's list, and how long after its creation a
-    /// user's invitation counts against the user's number.
+    /// 30 days. How long ended invitations stay on the operator's list. An invitation also counts against its
+    /// user's limit for this long after its creation.
     package let invitationsKeptDays: Int
     /// 600_000 ms. A code that arrives late still works.
     package let loginCodeLifetimeMs: Int
-    /// 5 codes an hour. Each code costs the operator money and sends the owner a message; counted for each
-    /// requesting address.
+    /// 5 codes an hour. Each code costs the operator money and sends the owner a message. Each requesting
+    /// address is counted separately.
     package let maxCodesPerPhonePerHour: Int
-    /// 20 codes an hour. Over all addresses; a single address cannot keep the owner from getting codes. It
-    /// does not apply to an address where the account is logged in.
+    /// 20 codes an hour. The codes for one phone that all addresses together may request. So a single address
+    /// cannot keep the owner from getting codes. An address where the account is logged in is exempt.
     package let maxCodesPerPhoneFromAllPerHour: Int
     /// 20 codes an hour. An office behind one address can still sign in.
     package let maxCodesPerAddressPerHour: Int
-    /// 6 UTF-16 units. The length clients are told; attempts are limited, so short passwords are enough.
+    /// 6 UTF-16 units. The length that clients are told. Short passwords are enough, because attempts are
+    /// limited.
     package let minPasswordUnits: Int
-    /// 64 UTF-16 units. The length clients are told.
+    /// 64 UTF-16 units. The length that clients are told.
     package let maxPasswordUnits: Int
     /// 256 bytes. Four bytes per unit is more than UTF-8 ever needs.
     package let maxPasswordBytes: Int
-    /// 30 UTF-16 units. The length clients are told.
+    /// 30 UTF-16 units. The length that clients are told.
     package let maxHintUnits: Int
-    /// 15 powers of two. scrypt with 2^15 rounds takes 32 MiB and about a tenth of a second per guess.
+    /// 15 powers of two. scrypt with 2^15 rounds takes 32 MiB and about a tenth of a second for each guess.
     package let passwordHashLogRounds: Int
     /// 10 tries an hour. A user who forgot the password requests an e-mail after fewer attempts.
     package let maxPasswordTriesPerHour: Int
-    /// 64 passwords. Hashing is slow on purpose; further requests are refused with `overloaded`.
+    /// 64 passwords. Hashing is slow on purpose. With so many waiting, further requests are refused with
+    /// `overloaded`.
     package let maxPasswordsWaiting: Int
-    /// 8 passwords. One account, or one address before login, gets a small share of the queue; callers take
+    /// 8 passwords. One account, or one address before login, gets a small share of the queue. Callers take
     /// turns.
     package let maxPasswordsWaitingPerCaller: Int
-    /// 600_000 ms. As long as a login code.
+    /// 600_000 ms. As long as a login code is valid.
     package let trackLifetimeMs: Int
-    /// 20 tracks an hour. Each track may send e-mail.
+    /// 20 tracks an hour. Each track may make the server send e-mail.
     package let maxTracksPerHour: Int
     /// 3 codes. Enough for a user who mistypes the address twice.
     package let maxEmailCodesPerTrack: Int
-    /// 5 codes an hour. For an address that is not checked yet, whoever requests them: the address may belong
-    /// to somebody else.
+    /// 5 codes an hour. Counts the codes that all users request for an address that is not checked yet,
+    /// because it may belong to somebody else.
     package let maxCodesPerEmailPerHour: Int
-    /// 10 codes an hour. Three tracks of a user who mistypes.
+    /// 10 codes an hour. Enough for a user who mistypes the address on three tracks.
     package let maxEmailCodesPerUserPerHour: Int
-    /// 8 programs. Each is a process of the operator's program that delivers a code.
+    /// 8 programs. The operator's program that delivers a code runs as a process for each code.
     package let maxCodeProgramsRunning: Int
-    /// 20_000 ms. A delivery takes seconds; a program that hangs is killed after this time and retried.
+    /// 20_000 ms. A delivery takes seconds. The server kills a program that hangs, and tries again.
     package let codeProgramTimeoutMs: Int
-    /// 256 codes. Codes that still wait for the program's first run or a retry; above it a request for a code
-    /// is refused with `overloaded`. Codes count once their batch of commands is committed, so one batch may
-    /// exceed it.
+    /// 256 codes. Codes that wait for the program's first run or for a retry. Above the limit a request for a
+    /// code is refused with `overloaded`. A code counts once its batch of commands is committed, so one batch
+    /// may exceed the limit.
     package let maxCodesWaiting: Int
-    /// 120_000 ms. As long as it takes to find the phone; a photo of the code soon becomes useless.
+    /// 120_000 ms. Enough time to find the phone. A photo of the code soon becomes useless.
     package let qrLifetimeMs: Int
-    /// 20 links an hour. Each becomes a login; nobody signs in on more devices by hand.
+    /// 20 links an hour. Each approval becomes a login. Nobody signs in on more devices by hand.
     package let maxQRApprovalsPerHour: Int
-    /// 3000 ms. Nobody notices three seconds while unlocking a phone.
+    /// 3000 ms. While unlocking a phone, nobody notices a delay of three seconds.
     package let qrPollingIntervalMs: Int
-    /// 604_800_000 ms. A week to think about it.
+    /// 604_800_000 ms. The user has a week to reconsider.
     package let profileDeleteDelayMs: Int
-    /// 86_400_000 ms. After a longer outage the server erases nobody for inactivity during
-    /// profileDeleteDelayMs, so that users can come back first.
+    /// 86_400_000 ms. After a longer outage, the server erases nobody for inactivity during
+    /// profileDeleteDelayMs. So users can come back first.
     package let outageMs: Int
-    /// 60_000 ms. The most by which the erasure of an account can be late.
+    /// 60_000 ms. The erasure of an account is late by at most this time.
     package let housekeepingIntervalMs: Int
     /// 16 chats. Erasing an account must not delay other requests.
     package let erasedChatsPerStep: Int
-    /// 1000 rows. The same for chats with long histories, and for thousands of contacts and entities.
+    /// 1000 rows. Erasing chats with long histories, or thousands of contacts and entities, must not delay
+    /// other requests.
     package let erasedRowsPerStep: Int
-    /// 100_000 rows. Rows of the audit log of each kind: actions of administrators, sign-ins, refused
-    /// sign-ins. No kind displaces another; the oldest rows are deleted first.
+    /// 100_000 rows. The rows of each kind in the audit log: actions of administrators, sign-ins, refused
+    /// sign-ins. Each kind has its own limit, and its oldest rows are deleted first.
     package let maxAuditRows: Int
     /// 1000 rows. Deleting old rows of the audit log must not delay other requests.
     package let auditRowsPerStep: Int
     /// 8 chats. A new account joins all of them in the transaction that creates it.
     package let maxDefaultChats: Int
-    /// 200 users. Adding everybody to the channel of announcements must not delay other requests.
+    /// 200 users. Adding all users to the channel of announcements must not delay other requests.
     package let announcedPerStep: Int
-    /// 200 ms. Slows down guessing of tokens, and lets a PING that was sent with the LOGIN be answered first.
+    /// 200 ms. Slows down guessing of tokens. A PING that was sent with the LOGIN is answered first.
     package let loginRefusalDelayMs: Int
-    /// 300 messages. A client empties its outbox at once after a day offline.
+    /// 300 messages. After a day offline, a client sends its whole outbox at once.
     package let sendBurst: Int
-    /// 120 messages a minute. Two a second, for hours: faster than people write, slower than a flood.
+    /// 120 messages a minute. Two a second for hours are more than people write and less than a flood.
     package let sendsPerMinute: Int
-    /// 20 groups. A user who moves a community here creates its groups in one go.
+    /// 20 groups. A user who moves a community to this server creates its groups in one go.
     package let createBurst: Int
-    /// 2 groups a minute. Each is announced to all its members.
+    /// 2 groups a minute. Each new group is announced to all its members.
     package let createsPerMinute: Int
-    /// 500 users. A large group is filled in one go; a longer list counts as this many.
+    /// 500 users. A large group is filled in one go. A longer list of users costs no more than this.
     package let inviteBurst: Int
     /// 30 users a minute. Each user gets a chat that they did not ask for.
     package let invitesPerMinute: Int
-    /// 30 groups. A new user follows the links of a whole community.
+    /// 30 groups. A new user follows the links to all groups of a community.
     package let joinBurst: Int
     /// 3 groups a minute. Each join is an event for all members.
     package let joinsPerMinute: Int
-    /// 120 searches. One search per typed letter.
+    /// 120 searches. A client may search after each letter that the user types.
     package let searchBurst: Int
-    /// 60 searches a minute. Enumerating all numbers must take years.
+    /// 60 searches a minute. Enumerating all phone numbers must take years.
     package let searchesPerMinute: Int
-    /// 5000 numbers. A phone book filled over many years.
+    /// 5000 numbers. As many numbers as a phone book of many years has.
     package let phoneBookBurst: Int
-    /// 20 numbers a minute. People add a few a day.
+    /// 20 numbers a minute. People add a few numbers a day.
     package let phoneBookPerMinute: Int
     /// 100 tries. An office behind one address signs in on Monday morning.
     package let authBurst: Int
     /// 30 tries a minute. Slows down guessing of codes, passwords and tokens from one address.
     package let authsPerMinute: Int
-    /// 60 logins. A few devices on a bad network.
+    /// 60 logins. A user's few devices may all reconnect on a bad network.
     package let loginBurst: Int
-    /// 20 logins a minute. A client that reconnects in a loop must not cost a snapshot each time.
+    /// 20 logins a minute. Each login costs a snapshot, so a client must not reconnect in a loop.
     package let loginsPerMinute: Int
-    /// 300 changes. A group is set up, or cleared of a wave of spammers, in one go.
+    /// 300 changes. An administrator sets up a group, or removes a wave of spammers, in one go.
     package let manageBurst: Int
-    /// 60 changes a minute. Each is a message or a push to every member.
+    /// 60 changes a minute. Each change is a message or a push to every member.
     package let managesPerMinute: Int
-    /// 3000 messages. Three of the longest lists of ids, or clearing 150 chats.
+    /// 3000 messages. Enough for three of the longest lists of ids, or for clearing 150 chats.
     package let removeBurst: Int
-    /// 600 messages a minute. Each is pushed to every member; nobody deletes ten messages a second for long.
+    /// 600 messages a minute. Each deletion is pushed to every member. Nobody deletes ten messages a second
+    /// for long.
     package let removesPerMinute: Int
-    /// 600 marks. A reconnecting client marks one chat after another.
+    /// 600 marks. A client that reconnects marks one chat after another as read.
     package let markBurst: Int
-    /// 1500 marks a minute. Twenty-five a second: reading along in a group where twenty people write each
-    /// second.
+    /// 1500 marks a minute. Twenty-five a second: enough to follow a group in which people write twenty
+    /// messages a second.
     package let marksPerMinute: Int
-    /// 120 pushes. A bot types in many chats at once.
+    /// 120 pushes. A bot may type in many chats at once.
     package let typingBurst: Int
-    /// 240 pushes a minute. Every three seconds in twelve chats; each is a push to every member.
+    /// 240 pushes a minute. Enough for a notice every three seconds in twelve chats. Each is pushed to every
+    /// member.
     package let typingsPerMinute: Int
-    /// 240 reactions. One per message for a few screens.
+    /// 240 reactions. Enough for one reaction to each message on a few screens.
     package let reactBurst: Int
-    /// 120 reactions a minute. Two a second; each is a push to every member.
+    /// 120 reactions a minute. Two a second. Each is pushed to every member.
     package let reactsPerMinute: Int
-    /// 500_000 rows. A client that catches up with 1,000 chats reads two pages of 200 for each: a second or
-    /// two of one reader.
+    /// 500_000 rows. A client that catches up with 1,000 chats reads two pages of 200 messages in each. This
+    /// takes one reader of the store a second or two.
     package let readBurst: Int
-    /// 120_000 rows a minute. Ten pages of 200 messages a second: faster than people scroll, and a few
-    /// hundredths of a reader.
+    /// 120_000 rows a minute. Ten pages of 200 messages a second are more than people scroll, and take a few
+    /// hundredths of the time of one reader of the store.
     package let readsPerMinute: Int
-    /// 1024 bytes. This many bytes of a reply cost as much as a row: building and sending a KiB takes about
-    /// as long as reading a row.
+    /// 1024 bytes. So many bytes of a reply cost as much as a row: building and sending a KiB takes about as
+    /// long as reading a row.
     package let replyBytesPerRow: Int
-    /// 4 rows. An item of a page takes about four rows: itself, the message it answers, reactions and votes.
-    /// A request that reads more rows than its cost covers pays for them afterwards.
+    /// 4 rows. An item of a page takes about four rows: itself, the message it answers, its reactions and its
+    /// votes. A request that reads more rows than its cost covers pays for them afterwards.
     package let rowsPerReadUnit: Int
-    /// 5000 users. As many as a phone book filled over many years.
+    /// 5000 users. As many users as a phone book of many years has.
     package let peopleBurst: Int
-    /// 600 users a minute. Ten new users a second; enumerating all ids must take years.
+    /// 600 users a minute. Ten users a second. Enumerating all ids must take years.
     package let peoplePerMinute: Int
-    /// 120 pages. The media of all chats viewed in one sitting.
+    /// 120 pages. Enough to view the media of all chats in one sitting.
     package let mediaBurst: Int
     /// 120 pages a minute. A page may have to examine thousands of messages.
     package let mediaPerMinute: Int
-    /// 500 contacts. A phone book is imported by hand or by a script.
+    /// 500 contacts. Enough to import a phone book by hand or by a script.
     package let contactBurst: Int
-    /// 60 contacts a minute. People add a few a day.
+    /// 60 contacts a minute. People add a few contacts a day.
     package let contactsPerMinute: Int
-    /// 20 changes. Name, text and picture, until they are right.
+    /// 20 changes. A user changes name, text and picture until they are right.
     package let profileBurst: Int
-    /// 4 changes a minute. Each is pushed to maxContactAudience users.
+    /// 4 changes a minute. Each change is pushed to up to maxContactAudience users.
     package let profilesPerMinute: Int
-    /// 2000 chats. All chats for which an account may have settings.
+    /// 2000 chats. As many chats as an account may have settings for.
     package let settingsBurst: Int
-    /// 120 chats a minute. Faster than people tap through their chats.
+    /// 120 chats a minute. More than people change while they tap through their chats.
     package let settingsPerMinute: Int
-    /// 300 drafts. More than an account keeps.
+    /// 300 drafts. More drafts than an account keeps.
     package let draftBurst: Int
-    /// 120 drafts a minute. A client that saves during typing does so every second or two.
+    /// 120 drafts a minute. A client that saves while the user types does so every second or two.
     package let draftsPerMinute: Int
-    /// 100 changes. Sets up all folders of an account three times.
+    /// 100 changes. Enough to set up all folders of an account three times.
     package let folderBurst: Int
-    /// 30 changes a minute. Each may take maxFolderBytes.
+    /// 30 changes a minute. Each change may take maxFolderBytes.
     package let foldersPerMinute: Int
-    /// 20_000 operations. All entities of an account in one go.
+    /// 20_000 operations. Enough to send all entities of an account in one go.
     package let objectBurst: Int
-    /// 6000 operations a minute. A year of values, one a minute, is imported within an hour and a half.
+    /// 6000 operations a minute. Enough to import a year of values, one a minute, within an hour and a half.
     package let objectsPerMinute: Int
     /// 200 reports. Twice as many as one request may contain.
     package let reportBurst: Int
     /// 20 reports a minute. A person must review each.
     package let reportsPerMinute: Int
-    /// 60 steps. Setting a password takes five or six steps, with mistakes.
+    /// 60 steps. Setting a password takes five or six steps, and users make mistakes.
     package let accountBurst: Int
-    /// 20 steps a minute. Some of them hash a password or send e-mail.
+    /// 20 steps a minute. Some of the steps hash a password or send e-mail.
     package let accountsPerMinute: Int
-    /// 30 requests. The test of a client signs in and out.
+    /// 30 requests. Automatic tests of a client sign in and out.
     package let signOutBurst: Int
-    /// 10 requests a minute. Each ends logins permanently.
+    /// 10 requests a minute. Each request ends logins permanently.
     package let signOutsPerMinute: Int
     /// 3000 packets. A client that acknowledges every push returns to a busy group.
     package let signalBurst: Int
-    /// 6000 packets a minute. A hundred a second: one for each push of five busy groups.
+    /// 6000 packets a minute. A hundred a second: one receipt for each push of five busy groups.
     package let signalsPerMinute: Int
-    /// 2000 events. Two of the longest requests.
+    /// 2000 events. As many events as two of the longest requests have.
     package let logBurst: Int
-    /// 600 events a minute. Telemetry is counted and dropped.
+    /// 600 events a minute. The server only counts telemetry events and drops them.
     package let logsPerMinute: Int
-    /// 100 requests. A login with mistakes, polling for a QR code, or requests that a client sends along
-    /// after its LOGIN.
+    /// 100 requests. Enough for a login with mistakes, polling for a QR code, and the requests that a client
+    /// sends in one write with its LOGIN.
     package let strangerBurst: Int
-    /// 60 requests a minute. A QR code is polled every qrPollingIntervalMs, and nothing else is that
+    /// 60 requests a minute. A client polls a QR code every qrPollingIntervalMs. No other request is so
     /// frequent.
     package let strangerRequestsPerMinute: Int
     /// 3000 requests. An office of a thousand behind one address reconnects after a power cut.
     package let addressBurst: Int
-    /// 1200 requests a minute. Twenty a second for all connections without a login behind one address.
+    /// 1200 requests a minute. Twenty a second for all connections without a login from one address.
     package let addressRequestsPerMinute: Int
-    /// 3000 handshakes. An office of a thousand behind one address reconnects after a power cut, some of it
-    /// more than once.
+    /// 3000 handshakes. An office of a thousand behind one address reconnects after a power cut, and some
+    /// devices reconnect more than once.
     package let handshakeBurst: Int
     /// 1200 handshakes a minute. Twenty a second for one address take less than one percent of a core.
     package let handshakesPerMinute: Int
-    /// 100_000 buckets. Some 12 MB for users, and as much for addresses; full buckets are not stored, and
-    /// above the limit the fullest are dropped first.
+    /// 100_000 buckets. This number of buckets takes some 12 MB for users, and as much for addresses. Full
+    /// buckets are not stored. Above the limit the fullest buckets are dropped first.
     package let maxRateBuckets: Int
     /// 50 dialogs an hour. Nobody meets that many people in an hour, but a spammer needs more.
     package let maxNewDialogsPerHour: Int
-    /// 10_000 ms. How long a user waits after typing a link; then the program is killed.
+    /// 10_000 ms. How long a user waits after typing a link. Then the server kills the program.
     package let linkPreviewTimeoutMs: Int
-    /// 65_536 bytes. Output of the program; a preview is a few lines, and a program that prints more is
-    /// killed.
+    /// 65_536 bytes. The output of the program. A preview has a few lines, so the server kills a program that
+    /// prints more.
     package let maxLinkPreviewBytes: Int
-    /// 4 programs. Each is a process.
+    /// 4 programs. Each preview in progress is a process.
     package let maxLinkPreviewsRunning: Int
     /// 64 links. Requests beyond this get no preview.
     package let maxLinkPreviewsWaiting: Int
-    /// 4 previews. For one connection at a time, so that one client does not take all turns; further requests
-    /// get no preview.
+    /// 4 previews. The previews in progress for one connection, so that one client does not take all turns.
+    /// Its further requests get no preview.
     package let maxLinkPreviewsAsked: Int
-    /// 4096 previews. A few MB in memory; above it the oldest are dropped.
+    /// 4096 previews. The previews take a few MB of memory. Above the limit the oldest are dropped.
     package let maxLinkPreviewsKept: Int
-    /// 3_600_000 ms. Pages change, and a text is written in less time; after it is returned, a `shareId` is
-    /// valid for the same time.
+    /// 3_600_000 ms. Pages change, and a user writes a text in less time. A returned `shareId` is also valid
+    /// for this time.
     package let linkPreviewLifetimeMs: Int
-    /// 60_000 ms. The program is not run again at once for a link on which it just failed.
+    /// 60_000 ms. After the program failed on a link, the server does not run it again for that link at once.
     package let linkPreviewRetryMs: Int
-    /// 4000 UTF-16 units. The unit of formatting ranges and the length clients are told.
+    /// 4000 UTF-16 units. Formatting ranges use the same unit. Clients are told this length.
     package let maxTextUnits: Int
     /// 16_000 bytes. Four bytes per unit is more than UTF-8 ever needs.
     package let maxTextBytes: Int
-    /// 65_536 bytes. A whole message with everything embedded in it: any stored message fits every reply and
-    /// push.
+    /// 65_536 bytes. A whole message with everything embedded in it. So any stored message fits every reply
+    /// and push.
     package let maxMessageBytes: Int
-    /// 28_672 bytes. Text, elements and attachments of one message, counting a poll with all votes it can
-    /// show. Twice this, with reactions, fits maxMessageBytes, because a message may embed another one.
+    /// 28_672 bytes. The text, elements and attachments of one message; a poll counts with all votes that it
+    /// can show. A message may embed another one, so twice this size, with reactions, must fit
+    /// maxMessageBytes.
     package let maxMessageContentBytes: Int
-    /// 200 UTF-16 units. The length clients are told.
+    /// 200 UTF-16 units. The length that clients are told.
     package let maxTitleUnits: Int
-    /// 400 UTF-16 units. The length clients are told.
+    /// 400 UTF-16 units. The length that clients are told.
     package let maxDescriptionUnits: Int
     /// 64 UTF-16 units. A first or last name.
     package let maxNameUnits: Int
-    /// 1024 bytes. A first and a last name, of maxNameUnits each or as an administrator wrote them.
+    /// 1024 bytes. A first and a last name, each of maxNameUnits, or as an administrator wrote them.
     package let maxFullNameBytes: Int
-    /// 4 names. The user's own name, and the name that the asking user gave.
+    /// 4 names. The user's own name, and the name that the receiver of the data gave the user.
     package let maxUserNames: Int
-    /// 100 settings. Clients have about forty settings of a user and five of a chat.
+    /// 100 settings. Clients have about forty settings of a user and five of each chat.
     package let maxSettings: Int
-    /// 256 bytes. A name or a value; the longest known one is the address of a sound.
+    /// 256 bytes. The name or the value of a setting. The longest known value is the address of a sound.
     package let maxSettingBytes: Int
-    /// 66_560 bytes. maxSettings of them at their longest, and the clients' defaults for the others.
+    /// 66_560 bytes. maxSettings settings of the greatest length, and the clients' defaults for the others.
     package let maxUserSettingsBytes: Int
-    /// 2000 chats. Chats with settings: a login returns the settings of all of them if the client does not
-    /// hold the current ones.
+    /// 2000 chats. The chats that have settings. A login returns the settings of all of them unless the
+    /// client holds the current ones.
     package let maxChatSettings: Int
-    /// 262_144 bytes. A CONFIG returns and pushes all settings of the chats that it names.
+    /// 262_144 bytes. The reply to CONFIG, and its push, have all settings of the chats that the request
+    /// names.
     package let maxConfigReplyBytes: Int
-    /// 262_144 bytes. Names and values of all settings of a user and their chats: a login returns them
-    /// together.
+    /// 262_144 bytes. The names and values of all settings of a user and their chats, because a login returns
+    /// them together.
     package let maxSettingsBytes: Int
-    /// 1000 chats. A client changes one chat, or mutes those of a folder; nobody changes more at once.
+    /// 1000 chats. A client changes the settings of one chat, or mutes all chats of a folder. Nobody changes
+    /// more at once.
     package let maxConfigChats: Int
     /// 4096 bytes. The longest token according to the vendors' push services.
     package let maxPushTokenBytes: Int
-    /// 200 users. Users who are told of a new name at once; the others see it at their next login.
+    /// 200 users. The users who get a push of a new name. Others see the name at their next login.
     package let maxContactAudience: Int
-    /// 512 bytes. Tokens, device ids, hashes, enumeration values: all are shorter.
+    /// 512 bytes. Tokens, device ids, hashes and enumeration values are all shorter.
     package let maxShortStringBytes: Int
-    /// 8192 bytes. The text of a refusal; it may repeat names from the request, of up to maxShortStringBytes
-    /// each.
+    /// 8192 bytes. The text of a refusal, which may repeat names from the request of up to
+    /// maxShortStringBytes each.
     package let maxErrorMessageBytes: Int
-    /// 256 bytes. The longest user agent of a browser is shorter.
+    /// 256 bytes. Even the longest user agent of a browser is shorter.
     package let maxAgentStringBytes: Int
-    /// 1024 bytes. For a session: up to three values that a client gave about itself, in one line.
+    /// 1024 bytes. The line that describes a session has up to three values that the client gave about
+    /// itself.
     package let maxDeviceTextBytes: Int
-    /// 2048 bytes. The length that browsers and servers agree to carry.
+    /// 2048 bytes. The length that all browsers and web servers support.
     package let maxURLBytes: Int
     /// 8192 bytes. A card with a small picture.
     package let maxVCardBytes: Int
-    /// 64 items. More than will ever exist at once.
+    /// 64 items. More than will ever exist at the same time.
     package let maxCapabilities: Int
-    /// 64 features. The most features with rules of the operator; a login evaluates each one it names.
+    /// 64 features. The features for which the operator may have rules. A login evaluates each one that it
+    /// names.
     package let maxFeatures: Int
-    /// 16 items. Kinds, options and other short lists from the server.
+    /// 16 items. Kinds, options and other short lists that the server sends.
     package let maxFewItems: Int
-    /// 300 countries. There are about 250.
+    /// 300 countries. There are about 250 countries.
     package let maxCountries: Int
-    /// 16_384 bytes. Some forty settings of the service, the same for everybody.
+    /// 16_384 bytes. Some forty settings of the service, which are the same for all users.
     package let maxServiceConfigBytes: Int
     /// 262_144 bytes. Reading the rules must not delay other admin commands.
     package let maxFeatureFileBytes: Int
-    /// 12 items. An album of twelve.
+    /// 12 items. An album has up to twelve pictures.
     package let maxAttaches: Int
-    /// 1000 items. One range for every four units of the longest text.
+    /// 1000 items. One formatting range for every four units of the longest text.
     package let maxElementsPerText: Int
-    /// 512 bytes. The attributes of a formatting range are a few words; a link has its own limit.
+    /// 512 bytes. The attributes of a formatting range are a few words. The attributes of a link have their
+    /// own limit.
     package let maxElementAttributesBytes: Int
-    /// 2304 bytes. A map with an address of maxURLBytes: the attributes of a LINK, the picture of a preview.
+    /// 2304 bytes. A map with an address of maxURLBytes: the attributes of a LINK, or the picture of a
+    /// preview.
     package let maxLinkAttributesBytes: Int
-    /// 1000 items. One request must not make the store look up more.
+    /// 1000 items. One request must not make the store look up more ids.
     package let maxIDsPerRequest: Int
-    /// 1000 items. Telemetry is counted and dropped.
+    /// 1000 items. The server only counts telemetry events and drops them.
     package let maxLogEvents: Int
-    /// 32 versions. Each is a label of every timing histogram; further ones share one.
+    /// 32 versions. Each app version is a label of every timing histogram. Further versions share one label.
     package let maxTelemetryVersions: Int
-    /// 20_000 members. The size clients are told.
+    /// 20_000 members. The size that clients are told.
     package let maxGroupMembers: Int
-    /// 64 options. Six times the known number.
+    /// 64 options. Six times the number of known options.
     package let maxChatOptions: Int
-    /// 200 members. All of them are sent with the chat, each with their rights.
+    /// 200 members. Every chat is sent with all its administrators and their rights.
     package let maxChatAdmins: Int
-    /// 64 bytes. An id and the bits of the rights, with their names.
+    /// 64 bytes. An id and the permission bits, with the names of both.
     package let maxAdminRightsBytes: Int
-    /// 5 characters. Shorter names would be taken on the first day.
+    /// 5 characters. All shorter names would be taken on the first day.
     package let minPublicNameUnits: Int
-    /// 32 characters. People write it down and tell it to each other.
+    /// 32 characters. People write a public name down and tell it to each other.
     package let maxPublicNameUnits: Int
-    /// 64 bytes. The longest emoji, a family with skin tones, takes 41.
+    /// 64 bytes. The longest emoji, a family with skin tones, takes 41 bytes.
     package let maxReactionBytes: Int
-    /// 8 kinds. The number that fits below a message, and that clients are told.
+    /// 8 kinds. As many kinds as fit below a message. Clients are told this number.
     package let maxReactionKinds: Int
-    /// 64 items. More than a menu of reactions shows.
+    /// 64 items. More reactions than a menu shows.
     package let maxChosenReactions: Int
-    /// 12 items. More than people read before they vote.
+    /// 12 items. More answers than people read before they vote.
     package let maxPollAnswers: Int
     /// 512 bytes. A line or two of text.
     package let maxPollAnswerBytes: Int
-    /// 100 items. The number that fits a screen.
+    /// 100 items. The number of polls that fits a screen.
     package let maxPollsPerRequest: Int
-    /// 20_000 contacts. Larger than any phone book; as many users can be blocked.
+    /// 20_000 contacts. More than any phone book has. As many users can be blocked.
     package let maxContacts: Int
-    /// 60_000 contacts. maxContacts that are added, as many blocked, and as many removed: a removed contact
-    /// stays as a tombstone for other devices.
+    /// 60_000 contacts. maxContacts added users, as many blocked users, and as many removed contacts, which
+    /// stay as tombstones for other devices.
     package let maxContactRows: Int
-    /// 200 drafts. Nobody writes to more chats at once.
+    /// 200 drafts. Nobody has unfinished messages in more chats at once.
     package let maxDrafts: Int
-    /// 20_000 objects. More than anybody writes by hand, and still a store that fits a phone.
+    /// 20_000 objects. More than anybody writes by hand, and still few enough for the storage of a phone.
     package let maxObjects: Int
-    /// 1_000_000 objects. A value every minute for two years.
+    /// 1_000_000 objects. One value every minute for two years.
     package let maxSeriesElements: Int
     /// 16_384 bytes. A long note; files are not entities.
     package let maxObjectBytes: Int
-    /// 64 fields. No type has that many; unknown fields are rejected one operation at a time.
+    /// 64 fields. No type has so many fields. Unknown fields within the limit reject only their operation.
     package let maxObjectFields: Int
     /// 256 bytes. A value with its time and unit.
     package let maxSeriesElementBytes: Int
-    /// 200 operations. A device with more sends them in several requests.
+    /// 200 operations. A device with more operations sends them in several requests.
     package let maxObjectOperations: Int
-    /// 200 objects. A few round trips for a new device with thousands of entities.
+    /// 200 objects. A new device reads thousands of entities in a few round trips.
     package let objectsPageSize: Int
     /// 1000 objects. A client reads a longer part of a series in several pages.
     package let maxObjectsPage: Int
-    /// 10_000 answers. Lost replies for all devices of a user together; above it the oldest are dropped.
+    /// 10_000 answers. The results that the server keeps for retries after lost replies, for all devices of a
+    /// user together. Above the limit the oldest are dropped.
     package let maxObjectReplies: Int
     /// 250 rows. Deleting the data of an entity must not delay other requests.
     package let purgedRowsPerStep: Int
-    /// 25 operations. A large push takes several transactions; other users' requests run between them.
+    /// 25 operations. A large push takes several transactions. Requests of other users run between them.
     package let objectOperationsPerStep: Int
-    /// 150 messages. A deletion of many messages takes several transactions; other users' requests run
+    /// 150 messages. A deletion of many messages takes several transactions. Requests of other users run
     /// between them.
     package let deletedPerStep: Int
     /// 7 days. A device that lost a reply retries within days.
     package let objectRepliesDays: Int
-    /// 10_000 messages. One request must not make the store change more.
+    /// 10_000 messages. One request must not make the store change more messages.
     package let maxDeletedRange: Int
-    /// 16 posts. Posts whose comments a connection may have open at once; each comment is pushed to every
-    /// connection that has them open.
+    /// 16 posts. The posts whose comments a connection may have open at once. Each comment is pushed to every
+    /// connection that has opened the comments of its post.
     package let maxOpenThreads: Int
-    /// 10_000 users. Rows that one channel can create, and the list that its administrators page through.
+    /// 10_000 users. Limits the rows that one channel can create, and the list that its administrators read.
     package let maxCommentBans: Int
-    /// 2000 messages. Unread counts exclude messages that a user deleted only for themselves, and counting
-    /// reads a row for each. To delete more of them, the user clears the chat.
+    /// 2000 messages. Messages that a user deleted only for themselves. Unread counts exclude them, and
+    /// counting reads a row for each. A user who wants to delete more clears the chat.
     package let maxHiddenPerChat: Int
-    /// 500 messages. More scheduled messages than anybody plans. The server also keeps the keys of this many
+    /// 500 messages. More scheduled messages than anybody plans. The server also keeps the keys of so many
     /// deleted ones.
     package let maxDelayed: Int
-    /// 100 messages. The list of a chat fits one reply.
+    /// 100 messages. The list of a chat's scheduled messages fits one reply.
     package let maxDelayedPerChat: Int
-    /// 31_622_400_000 ms. A year; after that nobody knows who still wants it.
+    /// 31_622_400_000 ms. A year. After that nobody knows whether the sender still wants the message to be
+    /// sent.
     package let maxDelayMs: Int
-    /// 64 messages. Messages that came due while the server was down share the engine with other work.
+    /// 64 messages. Messages that came due while the server was down must not block the engine's other work.
     package let delayedPerStep: Int
     /// 30 folders. More tabs than fit a screen.
     package let maxFolders: Int
@@ -501,26 +520,26 @@ package final class Limits: Sendable {
     package let maxFolderBytes: Int
     /// 200 messages. The largest page a known client asks for.
     package let maxHistoryPage: Int
-    /// 50 chats. The number that clients expect when they name none.
+    /// 50 chats. The number that a client expects if it names none.
     package let chatsPageSize: Int
-    /// 50 members. The number that clients expect when they name none.
+    /// 50 members. The number that a client expects if it names none.
     package let membersPageSize: Int
     /// 200 members. A page of full user records stays below maxReplyBytes.
     package let maxMembersPage: Int
-    /// 40 reactions. The number that clients expect when they name none.
+    /// 40 reactions. The number that a client expects if it names none.
     package let reactionsPageSize: Int
-    /// 1000 reactions. One request must not make the store read more.
+    /// 1000 reactions. One request must not make the store read more reactions.
     package let maxReactionsPage: Int
-    /// 40 votes. The number that clients expect when they name none.
+    /// 40 votes. The number that a client expects if it names none.
     package let votersPageSize: Int
-    /// 1000 votes. One request must not make the store read more.
+    /// 1000 votes. One request must not make the store read more votes.
     package let maxVotersPage: Int
-    /// 5 votes. Votes per answer that a message carries; the others are fetched.
+    /// 5 votes. The votes for each answer that a message carries. Clients request the others.
     package let pollVotesShown: Int
-    /// 16 votes. Votes per answer that a message carries: pollVotesShown, but never more than this, including
-    /// the receiver's own.
+    /// 16 votes. The most votes for each answer that a message carries, including the receiver's own vote,
+    /// whatever pollVotesShown is.
     package let maxPollVotesShown: Int
-    /// 5 users. The number of pictures that fit a row below a poll.
+    /// 5 users. As many pictures of voters as fit a row below a poll.
     package let pollVotersShown: Int
     /// 200 chats. A page of full chat records stays below maxReplyBytes.
     package let maxChatsPage: Int
@@ -528,82 +547,88 @@ package final class Limits: Sendable {
     package let searchPageSize: Int
     /// 100 items. A page of search results costs more than a page of history.
     package let maxSearchPage: Int
-    /// 32 words. A pasted sentence; only the first words of a longer query count.
+    /// 32 words. As many words as a pasted sentence has. Only the first words of a longer query count.
     package let maxSearchWords: Int
-    /// 256 users. A commit counts the unread messages of at most this many receivers, which takes some
-    /// milliseconds. The other receivers get that push without a number; a later push has it.
+    /// 256 users. A commit counts the unread messages of at most so many receivers, which takes some
+    /// milliseconds. The other receivers get the push without a count; a later push has it.
     package let maxUnreadCounts: Int
-    /// 3000 rows. Other users wait some milliseconds for a reader: after this many rows a page of chats ends,
-    /// and a list of ids continues after their turn.
+    /// 3000 rows. A reader works for some milliseconds on so many rows, and other users wait for it. After
+    /// these rows a page of chats ends, and a list of ids continues when the other users have had their turn.
     package let rowsPerReadStep: Int
-    /// 250 items. The same for ids that take few rows but many statements each.
+    /// 250 items. Like rowsPerReadStep, for lists of ids that read few rows but run many statements for each
+    /// id.
     package let itemsPerReadStep: Int
-    /// 64 requests. Each holds the rows it has read so far, up to a reply. Counts queries and LOGINs
-    /// separately; while this many wait, a further request does not wait but continues at once.
+    /// 64 requests. Each unfinished read holds the rows it has read so far, up to the size of a reply.
+    /// Queries and LOGINs are counted separately. If so many wait for their next step, a further read
+    /// continues without waiting.
     package let maxUnfinishedReads: Int
-    /// 4000 rows. Rows that one search may examine, which takes some milliseconds; its reply says where the
-    /// next one continues.
+    /// 4000 rows. The rows that one search may examine, which takes some milliseconds. Its reply says where
+    /// the next search continues.
     package let maxScannedRows: Int
-    /// 1_048_576 bytes. The same for the texts and attachments in those rows.
+    /// 1_048_576 bytes. The bytes of texts and attachments that one search may examine in these rows.
     package let maxScannedBytes: Int
-    /// 50_000 members. Counting reads a row for each reader of a message; readers beyond this are not
+    /// 50_000 members. Counting reads a row for each reader of a message. Readers beyond this number are not
     /// counted.
     package let maxCountedReaders: Int
-    /// 10_000 messages. Unread counts exclude deleted and hidden messages, and counting them reads a row for
-    /// each. Those beyond this limit count as unread.
+    /// 10_000 messages. Unread counts exclude deleted and hidden messages, and counting reads a row for each.
+    /// Messages beyond this limit count as unread.
     package let maxSubtractedMessages: Int
-    /// 5000 chats. A search of all chats examines each; above this, only the most recently changed.
+    /// 5000 chats. A search of all chats examines each chat. If a user has more chats, it examines only the
+    /// most recently changed ones.
     package let maxSearchedChats: Int
-    /// 5000 chats. Finds out whether two people share a chat; for somebody in more chats, only this many are
-    /// compared.
+    /// 5000 chats. The chats that the server compares to find out whether two people share one. For a user in
+    /// more chats it compares only so many.
     package let maxComparedChats: Int
-    /// 100_000 rows. Memberships that one request compares to decide who may be seen, some ten milliseconds;
-    /// beyond it anybody who is not a contact is a stranger.
+    /// 100_000 rows. The memberships that one request compares to decide whom the caller may see, which takes
+    /// some ten milliseconds. After so many, anybody who is not a contact counts as a stranger.
     package let maxComparedRows: Int
-    /// 256 users. Users whom one user has found by phone, name or link and not yet written to or added: the
-    /// last few searches.
+    /// 256 users. The people whom one user has found by phone, name or link, but has not written to or added.
+    /// So many are the last few searches.
     package let maxFoundPeople: Int
-    /// 20_000 users. Users whose found people the server remembers: 40 MB when all of them have the most.
+    /// 20_000 users. The users for whom the server remembers the people found. It takes 40 MB if all of them
+    /// have found maxFoundPeople.
     package let maxFinders: Int
     /// 200 people. A user who gets more results types more letters.
     package let maxPeopleFound: Int
-    /// 100_000 rows. Each page of a name search skips the rows of the previous pages. A name after more rows
-    /// than this is found only by typing more letters.
+    /// 100_000 rows. Each page of a name search must skip the rows of the previous pages. A name after more
+    /// rows is found only if the user types more letters.
     package let maxSkippedNames: Int
-    /// 100 requests. Chats that one user waits to join; nobody remembers more.
+    /// 100 requests. The chats that one user has asked to join. Nobody remembers more.
     package let maxJoinRequests: Int
-    /// 1000 reports. Open reports of one user. Reporting the same subject again adds none, and a closed
-    /// report makes room.
+    /// 1000 reports. The open reports of one user. A repeated report of the same subject does not count, and
+    /// closing a report makes room.
     package let maxReports: Int
-    /// 8192 bytes. The reporter's text, encoded: a page.
+    /// 8192 bytes. The reporter's text in MessagePack: about a page.
     package let maxReportBytes: Int
     /// 400 items. maxPeopleFound people and as many chats.
     package let maxPublicResults: Int
     /// 100 items. Nobody looks through more messages before reporting them.
     package let maxReportedIDs: Int
-    /// 32 members. Above it, writing a row for each member costs more than reading the chat's clock at each
-    /// login.
+    /// 32 members. In larger groups, writing a row for each member costs more than reading the chat's clock
+    /// at each login.
     package let fanOutMembers: Int
-    /// 40 users. Dialog partners whose presence one connection follows.
+    /// 40 users. The dialog partners whose presence one connection follows.
     package let presenceWatch: Int
-    /// 30 days. The presence of a partner who has not written for a month is read when the dialog is opened.
+    /// 30 days. A user gets no presence of the partner in a dialog without changes for a month, until the
+    /// user opens the dialog.
     package let presenceDays: Int
-    /// 200 users. A user whom thousands follow comes and goes at the cost of a few pushes; the most recent
-    /// followers get them.
+    /// 200 users. Thousands may follow one user. When the user comes and goes, only the most recent followers
+    /// get pushes.
     package let presencePushes: Int
-    /// 10_000 ms. The precision of the stored last-seen time: an app that comes and goes does not write each
-    /// time.
+    /// 10_000 ms. The precision of the stored last-seen time. So an app that comes and goes does not cause a
+    /// write each time.
     package let seenStepMs: Int
-    /// 3000 ms. A reconnect within this time is not worth two pushes.
+    /// 3000 ms. A reconnect within this time should not cause two pushes.
     package let presenceOfflineDelayMs: Int
-    /// 250 ms. How far a login's time may exceed the clock of the last commit.
+    /// 250 ms. The `time` of a login may be ahead of the clock of the last commit by at most this.
     package let commitLeaseMs: Int
-    /// 1024 commands. A batch shares one fsync; a longer one only adds latency.
+    /// 1024 commands. The commands of a batch share one fsync. More commands would only add latency.
     package let maxBatchCommands: Int
-    /// 25 ms. A batch that runs longer is committed, so that nobody waits for the commands after it.
+    /// 25 ms. A batch that has run for this long is committed, so that nobody waits for the commands after
+    /// it.
     package let maxBatchMs: Int
-    /// 5 ms. One user's commands beyond this time wait for the next batch, so that other users' commands are
-    /// in this one.
+    /// 5 ms. The time that one user's commands may take in a batch. The user's further commands wait for the
+    /// next batch, so that other users' commands are in this one.
     package let maxBatchMsPerUser: Int
 
     /// The values of the specification.

@@ -140,7 +140,7 @@ extension AssetsGetRequest: WireRequest {
 package struct AssetsUpdateRequest: WirePayload, Hashable {
     /// STICKER, FAVORITE_STICKER.
     package var type: Text?
-    /// The `sync` that the caller got last.
+    /// The last `sync` that the caller got.
     package var sync: Int64
 
     package init(
@@ -196,7 +196,7 @@ package struct AssetsUpdateRequest: WirePayload, Hashable {
 package struct AssetsUpdateReply: WirePayload, Hashable {
     /// The sections.
     package var sections: [AnyValue]
-    /// To be sent with the next request.
+    /// The client sends it with the next request.
     package var sync: Int64
 
     package init(
@@ -444,9 +444,9 @@ package struct VideoChatHistoryReply: WirePayload, Hashable {
     package var hasMore: Bool
     /// The calls.
     package var history: [AnyValue]
-    /// Where older ones begin.
+    /// Where older calls begin.
     package var backwardMarker: Int64
-    /// Where newer ones begin.
+    /// Where newer calls begin.
     package var forwardMarker: Int64
 
     package init(

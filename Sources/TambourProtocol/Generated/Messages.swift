@@ -2,13 +2,13 @@
 // swift-format-ignore-file
 
 /// Stores a message and pushes it to every other session of every member. One of `chatId`, `userId` or an
-/// attachment CONTROL `new` names the recipient; a dialog that does not exist yet is created. A retry with
-/// the same `cid` pushes nothing and returns the first result, or only the id if the message is deleted for
-/// the sender.
+/// attachment CONTROL `new` names the recipient. A dialog that does not exist yet is created. A retry with
+/// the same `cid` pushes nothing. It returns the first result, or only the id if the message has been deleted
+/// for the sender.
 package struct MsgSendRequest: WirePayload, Hashable {
     /// An existing chat, or the id of a dialog to create.
     package var chatID: ChatID?
-    /// The other side of a dialog.
+    /// The other user of a dialog.
     package var userID: UserID?
     /// False sends the message silently.
     package var notify: Bool
@@ -509,9 +509,10 @@ extension MsgDeleteRequest: WireRequest {
     package static var opcode: Opcode { .msgDelete }
 }
 
-/// Changes the caller's own message, or somebody else's post in a channel as the table of roles allows. An
-/// absent or nil `text` keeps the text, "" clears it; an empty list of attachments keeps them. A POLL equal
-/// to the message's poll can close it or allow forwards; any other POLL replaces it; see SEND_VOTE.
+/// Changes the caller's own message, or somebody else's post in a channel if the table of roles allows it. An
+/// absent or nil `text` keeps the text; "" clears it. An empty list keeps the attachments. A POLL equal to
+/// the message's poll can close the poll or allow its forwards; any other POLL replaces the poll. See
+/// SEND_VOTE.
 package struct MsgEditRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -737,9 +738,9 @@ extension MsgEditRequest: WireRequest {
     package static var opcode: Opcode { .msgEdit }
 }
 
-/// Returns a preview of the first `http:` or `https:` link in a text that is being written. The server itself
-/// fetches nothing from the web: it asks a program of its operator, which learns the link but not the user.
-/// Without such a program there are no previews.
+/// Returns a preview of the first `http:` or `https:` link in a text that the caller writes. The server
+/// itself fetches nothing from the web. It asks a program of its operator, which learns the link but not the
+/// user. Without such a program there are no previews.
 package struct MsgSharePreviewRequest: WirePayload, Hashable {
     /// The text with the link. A link longer than `maxURLBytes` is ignored.
     package var text: Text
@@ -857,7 +858,7 @@ extension MsgSharePreviewRequest: WireRequest {
     package static var opcode: Opcode { .msgSharePreview }
 }
 
-/// Returns messages by id. Unknown and deleted ones are left out.
+/// Returns messages by id. Unknown and deleted messages are left out.
 package struct MsgGetRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -1035,8 +1036,9 @@ extension MsgDeliveryRequest: WireRequest {
     package static var opcode: Opcode { .msgDelivery }
 }
 
-/// A message is new, edited or deleted, or a vote changed its poll. After a vote it also has the status
-/// EDITED. One client sends this opcode back as a request to confirm the push, and waits for the reply.
+/// A message is new, edited or deleted, or a vote changed its poll. After a vote the message has the status
+/// EDITED, as after an edit. One client sends this opcode back as a request to confirm the push, and waits
+/// for the reply.
 package struct NotifMessage: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -1045,14 +1047,16 @@ package struct NotifMessage: WirePayload, Hashable {
     /// The post that the message comments on.
     package var postID: MessageID?
     /// The number of the receiver's unread messages at the end of the commit; 0 for a comment. Left out,
-    /// together with `mark` and `ttl`, if the server has not counted them yet. Only in the dialect `classic`.
+    /// together with `mark` and `ttl`, if the server has not counted these messages yet. Only in the dialect
+    /// `classic`.
     package var unread: Int64?
     /// The receiver's read mark; 0 if the receiver has read nothing, and for a comment. Only in the dialect
     /// `classic`.
     package var mark: Int64?
     /// Whether the message disappears by itself; always false. Only in the dialect `classic`.
     package var ttl: Bool?
-    /// The previous message id in the chat; with `unread` it is in `message` instead.
+    /// The id of the previous message in the chat. If the push has `unread`, this field is in `message`
+    /// instead.
     package var prevMessageID: MessageID?
     /// The chat, if it is new.
     package var chat: Chat?
@@ -1179,8 +1183,9 @@ package struct NotifMessage: WirePayload, Hashable {
     package static var gates: Capabilities { [.classic, .tamtam] }
 }
 
-/// A message is new, edited or deleted, or a vote changed its poll. After a vote it also has the status
-/// EDITED. One client sends this opcode back as a request to confirm the push, and waits for the reply.
+/// A message is new, edited or deleted, or a vote changed its poll. After a vote the message has the status
+/// EDITED, as after an edit. One client sends this opcode back as a request to confirm the push, and waits
+/// for the reply.
 package struct NotifMessageRequest: WirePayload, Hashable {
     /// The chat of the push.
     package var chatID: ChatID?
@@ -1264,7 +1269,7 @@ extension NotifMessageRequest: WireRequest {
     package static var opcode: Opcode { .notifMessage }
 }
 
-/// Somebody is typing. Clients hide it after some seconds.
+/// Somebody is typing. Clients show this for some seconds.
 package struct NotifTyping: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -1419,9 +1424,10 @@ package struct NotifMsgDelete: WirePayload, Hashable {
     }
 }
 
-/// The receiver's scheduled messages of a chat changed, on another device or because one was sent or failed.
+/// The receiver's scheduled messages of a chat changed, because another device changed them, or because the
+/// server sent a message or could not send it.
 package struct NotifMsgDelayed: WirePayload, Hashable {
-    /// The chat; a dialog may not have begun.
+    /// The chat. It may be a dialog that has not begun.
     package var chatID: ChatID
     /// When they changed.
     package var lastDelayedUpdateTime: Int64
@@ -1627,11 +1633,12 @@ extension MsgGetCommentsInfoRequest: WireRequest {
     package static var opcode: Opcode { .msgGetCommentsInfo }
 }
 
-/// Deletes for everybody the messages sent between two times: all messages where the caller may clear the
-/// history (see the table of roles), elsewhere the caller's own messages if the caller may write. Messages in
-/// the range that are already deleted, or that belong to others and stay, also count towards
-/// `maxDeletedRange`. While many messages are sent at once, their times run ahead of the clock: to delete
-/// everything up to now, use the `time` of the newest message as `endTime`, if that is later.
+/// Deletes the messages between two times for everybody. If the caller may clear the history (see the table
+/// of roles), it deletes all messages. Otherwise it deletes the caller's own messages, if the caller may
+/// write. All messages in the range count towards `maxDeletedRange`, even those that are already deleted and
+/// those of others that stay. If many messages are sent at once, their times run ahead of the clock. So to
+/// delete everything up to now, a client sends as `endTime` the present time or the `time` of the newest
+/// message, whichever is later.
 package struct MsgDeleteRangeRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -1748,9 +1755,9 @@ extension MsgDeleteRangeRequest: WireRequest {
     package static var opcode: Opcode { .msgDeleteRange }
 }
 
-/// Deletes for everybody one user's comments on a post or, without `postId`, one user's messages in a chat,
-/// in parts like CHAT_CLEAR. It is allowed to callers who may delete messages of others there. Everybody else
-/// may delete their own messages where they may write.
+/// Deletes one user's comments on a post for everybody; without `postId`, one user's messages in a chat. Many
+/// messages are deleted in parts, as by CHAT_CLEAR. The caller must have the right to delete messages of
+/// others there. Other callers may delete only their own messages, where they may write.
 package struct MsgDeleteUserCommentsRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

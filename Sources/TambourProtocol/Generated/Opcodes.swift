@@ -29,9 +29,9 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     /// Adds the people of a phone book who have an account to the caller's contacts, with the names of the
     /// phone book.
     package static let sync = Opcode(rawValue: 21)
-    /// Changes settings of the caller: their own by name, and those of their chats.
+    /// Changes settings of the caller and of the caller's chats.
     package static let config = Opcode(rawValue: 22)
-    /// Finishes a registration; in the dialect tamtam also the login of a known user, with an AUTH token.
+    /// Finishes a registration.
     package static let authConfirm = Opcode(rawValue: 23)
     /// Returns a page of sticker sets.
     package static let assetsGet = Opcode(rawValue: 26)
@@ -62,11 +62,11 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatHistory = Opcode(rawValue: 49)
     /// Moves the caller's read mark.
     package static let chatMark = Opcode(rawValue: 50)
-    /// Lists messages of a chat by the kinds of their attachments, without events.
+    /// Lists the messages of a chat that have attachments of the requested kinds, without events.
     package static let chatMedia = Opcode(rawValue: 51)
     /// Deletes a group or channel for everybody.
     package static let chatDelete = Opcode(rawValue: 52)
-    /// Returns a page of the chats whose last event is before a time, newest first.
+    /// Returns a page of the caller's chats, the newest first.
     package static let chatsList = Opcode(rawValue: 53)
     /// Clears the history of a chat up to a time, for the caller or for everybody.
     package static let chatClear = Opcode(rawValue: 54)
@@ -91,11 +91,12 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgTyping = Opcode(rawValue: 65)
     /// Deletes messages for the caller or for everybody.
     package static let msgDelete = Opcode(rawValue: 66)
-    /// Changes the caller's own message, or somebody else's post in a channel as the table of roles allows.
+    /// Changes the caller's own message, or somebody else's post in a channel if the table of roles allows
+    /// it.
     package static let msgEdit = Opcode(rawValue: 67)
     /// Searches all chats of the caller, newest message first.
     package static let chatSearch = Opcode(rawValue: 68)
-    /// Returns a preview of the first `http:` or `https:` link in a text that is being written.
+    /// Returns a preview of the first `http:` or `https:` link in a text that the caller writes.
     package static let msgSharePreview = Opcode(rawValue: 70)
     /// Returns messages by id.
     package static let msgGet = Opcode(rawValue: 71)
@@ -103,8 +104,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgSearchTouch = Opcode(rawValue: 72)
     /// Searches like CHAT_SEARCH, in one chat or in all.
     package static let msgSearch = Opcode(rawValue: 73)
-    /// Returns how many members other than its author have read each message, according to the read marks
-    /// that the caller sees.
+    /// Returns how many members have read each message, without its author, according to the read marks that
+    /// the caller sees.
     package static let msgGetStat = Opcode(rawValue: 74)
     /// Says whether a chat is open on the screen.
     package static let chatSubscribe = Opcode(rawValue: 75)
@@ -119,11 +120,9 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let linkInfo = Opcode(rawValue: 89)
     /// Returns the number of comments on posts.
     package static let msgGetCommentsInfo = Opcode(rawValue: 91)
-    /// Deletes for everybody the messages sent between two times: all messages where the caller may clear the
-    /// history (see the table of roles), elsewhere the caller's own messages if the caller may write.
+    /// Deletes the messages between two times for everybody.
     package static let msgDeleteRange = Opcode(rawValue: 92)
-    /// Deletes for everybody one user's comments on a post or, without `postId`, one user's messages in a
-    /// chat, in parts like CHAT_CLEAR.
+    /// Deletes one user's comments on a post for everybody; without `postId`, one user's messages in a chat.
     package static let msgDeleteUserComments = Opcode(rawValue: 94)
     /// Lists the signed-in devices of the caller.
     package static let sessionsInfo = Opcode(rawValue: 96)
@@ -184,8 +183,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifDraft = Opcode(rawValue: 152)
     /// The receiver discarded a draft on another device.
     package static let notifDraftDiscard = Opcode(rawValue: 153)
-    /// The receiver's scheduled messages of a chat changed, on another device or because one was sent or
-    /// failed.
+    /// The receiver's scheduled messages of a chat changed, because another device changed them, or because
+    /// the server sent a message or could not send it.
     package static let notifMsgDelayed = Opcode(rawValue: 154)
     /// Others reacted to a message.
     package static let notifMsgReactionsChanged = Opcode(rawValue: 155)
@@ -199,7 +198,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let complainReasonsGet = Opcode(rawValue: 162)
     /// Saves the draft of a chat and replaces the previous one.
     package static let draftSave = Opcode(rawValue: 176)
-    /// Discards a draft, unless it is newer than the one the caller knows.
+    /// Discards a draft, unless it is newer than the draft that the caller knows.
     package static let draftDiscard = Opcode(rawValue: 177)
     /// Reacts to a message.
     package static let msgReaction = Opcode(rawValue: 178)
@@ -228,7 +227,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let foldersGet = Opcode(rawValue: 272)
     /// Returns folders by id.
     package static let foldersGetById = Opcode(rawValue: 273)
-    /// Creates a folder at the end of the list, or replaces the content of one.
+    /// Creates a folder at the end of the list, or replaces the content of an existing folder.
     package static let foldersUpdate = Opcode(rawValue: 274)
     /// Changes the order of folders.
     package static let foldersReorder = Opcode(rawValue: 275)
@@ -250,22 +249,21 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let bannersGet = Opcode(rawValue: 302)
     /// A receipt for a push.
     package static let msgDelivery = Opcode(rawValue: 303)
-    /// Votes.
+    /// Votes in a poll.
     package static let sendVote = Opcode(rawValue: 304)
     /// Lists who voted for an answer, in the order of the users' ids.
     package static let votersListByAnswer = Opcode(rawValue: 305)
     /// Returns the current state of polls, for clients that show them for a long time.
     package static let getPollUpdates = Opcode(rawValue: 306)
-    /// Returns the messages of a chat that were edited, reacted to, voted in or deleted after a mark, oldest
-    /// change first.
+    /// Returns the changes to messages of a chat after a mark, the oldest change first: edits, reactions,
+    /// votes and deletions.
     package static let chatChanges = Opcode(rawValue: 1030)
     /// Returns the changes that a delta of LOGIN left out, the newest first, for clients with `sync-more`.
     package static let syncMore = Opcode(rawValue: 1031)
-    /// Makes an invitation to the server for one person, if the server takes only invited people and its
-    /// operator lets users invite.
+    /// Makes an invitation with which one person can register.
     package static let invitationCreate = Opcode(rawValue: 1032)
-    /// Returns the changes to the caller's entities after a mark, the oldest change first, including
-    /// deletions; or, with `series`, the elements of a series in a range.
+    /// Without `series`, returns the changes to the caller's entities after a mark, the oldest change first,
+    /// including deletions, but no elements of series.
     package static let objPull = Opcode(rawValue: 1040)
     /// Stores changes that a device made, perhaps long ago.
     package static let objPush = Opcode(rawValue: 1041)

@@ -536,9 +536,9 @@ package struct ChatReactionsSettingsSetRequest: WirePayload, Hashable {
     package var chatID: ChatID
     /// Whether reactions are allowed; default true.
     package var isActive: Bool?
-    /// The same, under the name that some clients use.
+    /// The same as `isActive`, under the name that some clients use.
     package var value: Bool?
-    /// The most kinds on one message; default `maxReactionKinds`.
+    /// The most kinds of reaction to one message; default `maxReactionKinds`.
     package var count: Int64?
     /// Emojis that are allowed or forbidden.
     package var reactionIDs: [Text]

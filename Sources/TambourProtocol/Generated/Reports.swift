@@ -5,7 +5,7 @@
 package struct ChatComplainRequest: WirePayload, Hashable {
     /// Which chats.
     package var ids: [ChatID]
-    /// One more chat; a request without any is refused with `proto.payload`.
+    /// One more chat. A request that names no chat is refused with `proto.payload`.
     package var chatID: ChatID?
     /// A number or a text, such as the SPAM of a TamTam app.
     package var reason: AnyValue?
@@ -280,7 +280,7 @@ extension ComplainRequest: WireRequest {
 
 /// Lists the reasons to choose from, in the language of the client. Other reasons are accepted too.
 package struct ComplainReasonsGetRequest: WirePayload, Hashable {
-    /// The `complainSync` that the caller got last.
+    /// The last `complainSync` that the caller got.
     package var complainSync: Int64
 
     package init(
@@ -321,9 +321,9 @@ package struct ComplainReasonsGetRequest: WirePayload, Hashable {
 
 /// The answer to COMPLAIN_REASONS_GET.
 package struct ComplainReasonsGetReply: WirePayload, Hashable {
-    /// The reasons; empty if the caller has them already.
+    /// The reasons; empty if the caller already has them.
     package var complains: [ComplainType]
-    /// To be sent with the next request.
+    /// The client sends it with the next request.
     package var complainSync: Int64
 
     package init(

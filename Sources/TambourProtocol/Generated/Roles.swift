@@ -47,7 +47,7 @@ package enum RoleTable {
         case removeMember
         /// Appoint, change, demote or remove an administrator.
         case appoint
-        /// See who the members are.
+        /// See the list of members.
         case seeMembers
         /// See requests to join, and accept or decline them.
         case decideRequests
@@ -63,7 +63,7 @@ package enum RoleTable {
         case clearForAll
         /// Delete the chat for everybody.
         case deleteChat
-        /// Leave. Owners must give the chat to somebody else first.
+        /// Leave. An owner must first give the chat to somebody else.
         case leave
         /// Change the title.
         case changeTitle
@@ -89,11 +89,11 @@ package enum RoleTable {
     package struct Permissions: OptionSet, Hashable, Sendable {
         package let rawValue: Int64
         package init(rawValue: Int64) { self.rawValue = rawValue }
-        /// Adds members, even with ONLY_ADMIN_CAN_ADD_MEMBER; removes members.
+        /// Adds members, even if ONLY_ADMIN_CAN_ADD_MEMBER is set, and removes members.
         package static let members = Permissions(rawValue: 2)
         /// Appoints administrators and revokes their rights.
         package static let admins = Permissions(rawValue: 4)
-        /// Changes the description; also the title of a channel.
+        /// Changes the description, and in a channel also the title.
         package static let info = Permissions(rawValue: 8)
         /// Pins messages.
         package static let pin = Permissions(rawValue: 16)
@@ -126,13 +126,13 @@ package enum RoleTable {
         package static let onlyOwnerCanChangeIconTitle = Options(rawValue: 2)
         /// Only the owner and administrators with the permission may add members.
         package static let onlyAdminCanAddMember = Options(rawValue: 4)
-        /// Kept for clients; there are no calls.
+        /// Stored for clients. It has no effect, because there are no calls.
         package static let onlyAdminCanCall = Options(rawValue: 8)
         /// Every member sees the invitation.
         package static let membersCanSeePrivateLink = Options(rawValue: 16)
         /// Users who follow the link or the public name must ask to join.
         package static let joinRequest = Options(rawValue: 32)
-        /// Of a channel: its posts may be commented on.
+        /// In a channel, users may comment on the posts.
         package static let comments = Options(rawValue: 64)
 
         /// Every one there is, under the name it has on the wire and in the table.

@@ -121,7 +121,7 @@ package enum TokenType: WireValue, Hashable {
 package struct TwoFactorDetails: WireValue, Hashable {
     /// Whether there is a password.
     package var enabled: Bool
-    /// The e-mail address that can restore access, with everything but its ends masked.
+    /// The e-mail address that can restore access. All but its ends is masked.
     package var email: String?
     /// A reminder of the password.
     package var hint: Text?
@@ -1276,7 +1276,8 @@ package struct LoginConfig: WireValue, Hashable {
     /// A map of folders.
     package var chatFolders: AnyValue?
     /// The server's decisions for this user about the features that SESSION_INIT named, in the order of their
-    /// names. They replace the decisions in the reply to SESSION_INIT. Absent when it named none.
+    /// names. They replace the decisions in the reply to SESSION_INIT. Absent if SESSION_INIT named no
+    /// features.
     package var features: [SessionFeature]?
 
     package init(

@@ -274,7 +274,7 @@ package struct User: WireValue, Hashable {
         get { shared.value.updateTime }
         set { shared = shared.changed { $0.updateTime = newValue } }
     }
-    /// At least one. Empty for a removed user, and when a login has no room for the names; CONTACT_INFO then
+    /// At least one. Empty for a removed user, and if a login has no room for the names; CONTACT_INFO then
     /// returns them.
     package var names: [UserName] {
         get { shared.value.names }

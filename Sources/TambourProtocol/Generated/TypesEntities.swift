@@ -55,8 +55,8 @@ package enum ObjectStatus: WireValue, Hashable {
     case conflict
     /// It can never be applied as it is.
     case rejected
-    /// Not tried, because an entity that it needs was not created, or because the reply was full. In the
-    /// second case `because` is the operation's own `opId`.
+    /// Not tried, because an entity that it needs was not created, or because the reply was full. If the
+    /// reply was full, `because` is the operation's own `opId`.
     case skipped
     /// A value this build does not know.
     case other(Text)
@@ -113,7 +113,7 @@ package enum ObjectConflict: WireValue, Hashable {
     case deleteUpdate
     /// The operation creates an entity with a natural key that another entity has; `server` is that entity.
     case duplicate
-    /// The server's write is later and wins: the user need not decide.
+    /// The server's write is later and wins, so the user does not decide.
     case superseded
     /// A value this build does not know.
     case other(Text)
@@ -289,9 +289,9 @@ package struct ObjectCopy: WireValue, Hashable {
     package var parent: Int64?
     /// 1, plus one for each change.
     package var version: Int64
-    /// When it last changed; not a mark.
+    /// When it last changed. Clients cannot use it as a mark.
     package var modified: Int64
-    /// The `opId` of its creation.
+    /// The `opId` of the operation that created it.
     package var createdBy: Int64?
     /// True when it is deleted.
     package var deleted: Bool?
@@ -420,11 +420,11 @@ package struct ObjectOperation: WireValue, Hashable {
     package var opID: Int64
     /// What it does.
     package var op: ObjectChange
-    /// The entity's id; for entities created in this request a local one, such as `#l7`.
+    /// The entity's id. An entity that this request creates has a local id, such as `#l7`.
     package var id: AnyValue
     /// Its type.
     package var type: String
-    /// Its parent, in the form of `id`.
+    /// The id of its parent, in the same form as `id`.
     package var parent: AnyValue?
     /// The version that the user saw; 0 for a creation.
     package var base: Int64
@@ -548,7 +548,7 @@ package struct ObjectOperation: WireValue, Hashable {
 package struct ObjectResult: WireValue, Hashable {
     /// Whether it was applied.
     package var status: ObjectStatus
-    /// True when the operation was applied before: the result is that of the first time.
+    /// True if the operation was applied before. The other fields then repeat the first result.
     package var replayed: Bool?
     /// APPLIED: the entity's id.
     package var id: Int64?
@@ -556,9 +556,9 @@ package struct ObjectResult: WireValue, Hashable {
     package var version: Int64?
     /// APPLIED: when it was changed, by the server's clock.
     package var modified: Int64?
-    /// APPLIED: the whole entity, if it differs from the base with the operation's fields applied.
+    /// APPLIED: the whole entity, if it has changes other than those of the operation to its base.
     package var object: ObjectCopy?
-    /// APPLIED: the previous copy, if this later change replaced it.
+    /// APPLIED: the previous copy, if this operation was the later change and replaced it.
     package var loser: ObjectCopy?
     /// CONFLICT: its kind.
     package var conflict: ObjectConflict?
@@ -566,9 +566,9 @@ package struct ObjectResult: WireValue, Hashable {
     package var server: ObjectCopy?
     /// REJECTED: the reason.
     package var error: ObjectError?
-    /// REJECTED: a JSON pointer into the operation, such as /fields/title.
+    /// REJECTED: a JSON pointer to the faulty part of the operation, such as /fields/title.
     package var path: String?
-    /// SKIPPED: the `opId` that failed, or its own.
+    /// SKIPPED: the `opId` of the operation that failed, or the operation's own `opId`.
     package var because: Int64?
 
     package init(
@@ -747,9 +747,9 @@ package struct ObjectRange: WireValue, Hashable {
     package var type: String
     /// Their parent.
     package var parent: Int64
-    /// The first position, as a time; for a later page the `time` of the previous one.
+    /// The first position, as a time. For a later page, it is the `time` of the previous page.
     package var from: Int64
-    /// The last position; default no end.
+    /// The last position. Without it the range has no end.
     package var to: Int64?
 
     package init(

@@ -3,7 +3,7 @@
 
 /// A user's group of chats.
 package struct Folder: WireValue, Hashable {
-    /// Chosen by the client that created it; `all.chat.folder` is the folder of all chats.
+    /// The client that created the folder chose its id. `all.chat.folder` is the folder of all chats.
     package var id: Text
     /// Its name.
     package var title: Text
@@ -17,7 +17,7 @@ package struct Folder: WireValue, Hashable {
     package var options: [AnyValue]
     /// Chats at its top.
     package var favorites: [ChatID]
-    /// When it last changed, as in `folderSync`; 0 for never.
+    /// When it last changed, comparable with `folderSync`; 0 for never.
     package var updateTime: Int64
 
     package init(

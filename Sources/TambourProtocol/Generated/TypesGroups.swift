@@ -7,11 +7,11 @@ package enum ChatStatus: WireValue, Hashable {
     case active
     /// Hidden from the list by CHAT_HIDE.
     case hidden
-    /// Left or deleted; sent once as a tombstone.
+    /// The user left it, or it was deleted. Sent once, as a tombstone.
     case removed
     /// The user left it.
     case left
-    /// Nobody may write any more.
+    /// Nobody may write in it.
     case closed
     /// Archived by the user.
     case archived
@@ -80,7 +80,7 @@ package enum ChatAccess: WireValue, Hashable {
     case `public`
     /// Anyone with the link.
     case `private`
-    /// Nobody from outside.
+    /// No outsider.
     case secret
     /// A value this build does not know.
     case other(Text)
@@ -255,8 +255,8 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.owner }
         set { shared = shared.changed { $0.owner = newValue } }
     }
-    /// The read mark of each participant, for other users the mark that they show; 0 for none. In large
-    /// groups only the asking user and some others.
+    /// The read mark of each participant; 0 for none. Of other users it is the mark that they show. In large
+    /// groups only the asking user and some others are listed.
     package var participants: IDMap<UserID, Int64> {
         get { shared.value.participants }
         set { shared = shared.changed { $0.participants = newValue } }
@@ -271,7 +271,7 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.lastMessage }
         set { shared = shared.changed { $0.lastMessage = newValue } }
     }
-    /// Sorts the list.
+    /// The time by which clients sort the chat list.
     package var lastEventTime: Int64 {
         get { shared.value.lastEventTime }
         set { shared = shared.changed { $0.lastEventTime = newValue } }
@@ -281,7 +281,7 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.lastDelayedUpdateTime }
         set { shared = shared.changed { $0.lastDelayedUpdateTime = newValue } }
     }
-    /// When one of these messages last could not be sent; 0 in pushes to several users.
+    /// When a scheduled message of the asking user last could not be sent; 0 in pushes to several users.
     package var lastFireDelayedErrorTime: Int64 {
         get { shared.value.lastFireDelayedErrorTime }
         set { shared = shared.changed { $0.lastFireDelayedErrorTime = newValue } }
@@ -296,7 +296,7 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.joinTime }
         set { shared = shared.changed { $0.joinTime = newValue } }
     }
-    /// When anything except messages last changed.
+    /// When anything except the messages last changed.
     package var modified: Int64 {
         get { shared.value.modified }
         set { shared = shared.changed { $0.modified = newValue } }
@@ -316,7 +316,7 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.participantsCount }
         set { shared = shared.changed { $0.participantsCount = newValue } }
     }
-    /// The id before lastMessage.
+    /// The id of the message before `lastMessage`.
     package var prevMessageID: MessageID? {
         get { shared.value.prevMessageID }
         set { shared = shared.changed { $0.prevMessageID = newValue } }
@@ -752,9 +752,10 @@ package struct ChatMember: WireValue, Hashable {
     package var contact: User
     /// Always empty: only dialog partners get presence.
     package var presence: Presence
-    /// How far they have read, as in `participants` of the chat; absent if they are not listed there.
+    /// The read mark of the member, as in `participants` of the chat; absent if the member is not listed
+    /// there.
     package var readMark: Int64?
-    /// Their administrator permissions, bits of the role table; 2047 for the owner.
+    /// The administrator permissions of the member, as bits of the role table; 2047 for the owner.
     package var permissions: Int64?
 
     package init(

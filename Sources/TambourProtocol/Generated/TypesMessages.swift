@@ -50,7 +50,7 @@ package enum ChatType: WireValue, Hashable {
     }
 }
 
-/// What happened to a message after it was sent. Absent for an unchanged one.
+/// What happened to a message after it was sent. Absent for an unchanged message.
 package enum MessageStatus: WireValue, Hashable {
     /// The text or attachments changed at updateTime.
     case edited
@@ -145,15 +145,15 @@ package struct Element: WireValue, Hashable {
     package var from: Int64
     /// Number of UTF-16 units.
     package var length: Int64?
-    /// A map, such as {url} of a LINK.
+    /// A map. For a LINK it has `url`.
     package var attributes: AnyValue?
     /// The user of a USER_MENTION.
     package var entityID: UserID?
     /// The name of a mention without an id.
     package var entityName: Text?
-    /// Of a LINK, as some clients send it; stored as `attributes.url`.
+    /// For a LINK: the address as some clients send it. The server stores it as `attributes.url`.
     package var url: Text?
-    /// Of a CODE_BLOCK, as some clients send it; stored as `attributes.language`.
+    /// For a CODE_BLOCK: the language as some clients send it. The server stores it as `attributes.language`.
     package var language: Text?
 
     package init(
@@ -277,7 +277,7 @@ package struct Element: WireValue, Hashable {
 
 /// An attachment as received. Its other fields depend on the type; unknown fields are not stored.
 package struct Attach: WireValue, Hashable {
-    /// The kind. Clients fail on a message whose attachment lacks it.
+    /// The kind. Clients fail on a message with an attachment without it.
     package var type: AttachType {
         get { shared.value.type }
         set { shared = shared.changed { $0.type = newValue } }
@@ -901,8 +901,8 @@ package struct MessageLink: WireValue, Hashable {
     package var type: LinkType
     /// Chat of the original.
     package var chatID: ChatID
-    /// The original without its reactions, and with a poll as seen by somebody who has not voted. Clients
-    /// drop a reply without it.
+    /// The original without its reactions. Its poll is as a user sees it who has not voted. Clients drop an
+    /// answer without this field.
     package var message: Message
     /// Id of the original.
     package var messageID: MessageID?
@@ -1059,7 +1059,7 @@ package struct Message: WireValue, Hashable {
         get { shared.value.postID }
         set { shared = shared.changed { $0.postID = newValue } }
     }
-    /// The id of the previous message in the chat, whether visible or not; for a comment, of the previous
+    /// The id of the previous message in the chat, visible or not. For a comment, the id of the previous
     /// comment on the post.
     package var prevMessageID: MessageID? {
         get { shared.value.prevMessageID }
@@ -1350,7 +1350,7 @@ package struct NewAttach: WireValue, Hashable {
         set { shared = shared.changed { $0.url = newValue } }
     }
     /// SHARE: id of a preview from MSG_SHARE_PREVIEW; the message then carries the whole preview. If the
-    /// server no longer knows the id, it stores the id and `url` as sent.
+    /// server no longer knows the id, it stores the id and the `url` that the client sent.
     package var shareID: Int64? {
         get { shared.value.shareID }
         set { shared = shared.changed { $0.shareID = newValue } }
@@ -1390,7 +1390,7 @@ package struct NewAttach: WireValue, Hashable {
         get { shared.value.settings }
         set { shared = shared.changed { $0.settings = newValue } }
     }
-    /// PHOTO: the token returned by the upload. Not served until uploads are.
+    /// PHOTO: the token that an upload returns. Not served yet.
     package var photoToken: Text? {
         get { shared.value.photoToken }
         set { shared = shared.changed { $0.photoToken = newValue } }
@@ -1810,7 +1810,7 @@ package struct CommentsInfo: WireValue, Hashable {
     }
 }
 
-/// When to send a message, and whom to alert then.
+/// When to send a message, and whom the clients alert at that time.
 package struct DelayedAttributes: WireValue, Hashable {
     /// When to send the message. A time in the past means now.
     package var timeToFire: Int64
@@ -1877,7 +1877,7 @@ package struct DelayedAttributes: WireValue, Hashable {
 /// A message to be stored.
 package struct NewMessage: WireValue, Hashable {
     /// The sender's idempotency key, usually milliseconds; a retry stores nothing and returns the first
-    /// result, or only the id if the message is deleted.
+    /// result, or only the id if the message has been deleted.
     package var cid: Int64
     /// The text.
     package var text: Text?

@@ -186,7 +186,8 @@ extension AccountEnd {
     /// The milliseconds of inactivity after which the account is erased; nil for never.
     private var inactiveMs: Int64? { inactiveDays > 0 ? Int64(inactiveDays) * 86_400_000 : nil }
 
-    /// Whether the account has been inactive for its number of inactive days at `now`.
+    /// Whether, at `now`, the account has been inactive for at least `inactiveDays`; false if that
+    /// is 0.
     package func isInactive(_ account: Account, now: Int64) -> Bool {
         inactiveMs.map { max(account.seen, account.registered) + $0 <= now } ?? false
     }

@@ -12,7 +12,7 @@ package final class MemberState {
     package private(set) var shownTime: Int64
     /// The dense number of the newest message at or before the read mark.
     package private(set) var readNumber: Int64
-    /// The commit clock of the last change of the chat that the member's row records.
+    /// The commit clock of the chat's last change, as recorded in the member's row.
     private(set) var ct: Int64
     private(set) var isBig: Bool
     /// The member's rights as an administrator.

@@ -116,7 +116,7 @@ extension ScreenView {
 
     private func layOut(_ state: ScreenState, _ width: Int) -> [Line] {
         var lines: [Line] = []
-        // The rule above unread messages appears once. It is after the last read message, or above
+        // The line above the unread messages is drawn once: after the last read message, or above
         // the first message of the chat.
         var mayUnreadBegin = state.isStart
         if state.isGapBefore { lines.append(.gap) }

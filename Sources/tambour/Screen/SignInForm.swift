@@ -73,8 +73,8 @@ struct SignInForm {
         }
     }
 
-    /// Shows an error. If the server has refused a code or password, erases it. Otherwise the next
-    /// input would be appended to it.
+    /// Shows an error. Erases a code or password that the server has refused, so that the next
+    /// input is not appended to it.
     mutating func fail(_ error: String, isRefusal: Bool) {
         self.error = error
         guard isRefusal else { return }

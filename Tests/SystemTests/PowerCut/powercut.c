@@ -32,9 +32,10 @@
 //   - `*-shm` files, always: SQLite maps them, never syncs them, and rebuilds them.
 // `keep` loses only the `*-shm` files, so it equals kill -9.
 //
-// The layer does not see io_uring and stdio. Other calls that bypass it and matter (writable shared
-// maps, fopen for writing, sendfile and the like, on a file below the directory) end the program
-// with a message, so that no test passes because the layer missed a write.
+// The layer does not see io_uring, nor the writes of stdio. It ends the program with a message when
+// the program uses a call that it cannot follow for a file below the directory: a writable shared
+// map, fopen for writing, sendfile or a similar call. Otherwise a test might pass only because the
+// layer missed a write.
 //
 //   cc -shared -fPIC -O2 -o powercut.so powercut.c -ldl -lpthread
 
@@ -725,7 +726,7 @@ static int truncate_tracked(int fd, off_t size) {
         file->shortened = operations;
     }
     int result = REAL(ftruncate)(fd, size);
-    // The cut needs a descriptor to take back the length of a file that grew without a write.
+    // This file may grow without a write. Keep a descriptor, so that the cut can restore its length.
     if (file && size > now) keeper_of(file, fd);
     leave();
     return result;

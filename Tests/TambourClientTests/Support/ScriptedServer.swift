@@ -174,7 +174,8 @@ final class ScriptedServer: ClientHost {
         passTime()
     }
 
-    /// Advances the clock, by default so far that an unconnected client tries to connect again.
+    /// Advances the clock. The default is long enough for an unconnected client to try to connect
+    /// again.
     func passTime(ms: Int64 = 600_000) {
         nowMs += ms
         core?.wake()

@@ -125,7 +125,8 @@ struct CitationTests {
         for source in try Self.sources(under: folder) where source.text.contains(".md") {
             for comment in source.comments where comment.text.contains(".md") {
                 for match in comment.text.matches(of: /[\w.+\/-]+\.md/) {
-                    // Skip the address of an external page; its scheme ends before the slashes.
+                    // Skip the address of an external page. The expression matches no colon, so
+                    // the match starts with the slashes after the scheme.
                     if match.output.hasPrefix("//") { continue }
                     count += 1
                     let file = Self.root.appendingPathComponent(String(match.output))

@@ -6,7 +6,8 @@ import Testing
 @testable import TambourMessenger
 @testable import TambourServer
 
-/// The tests count frames rather than milliseconds: the server does one piece of work at a time.
+/// The server does one piece of work at each step of a test. The tests can therefore count frames
+/// and need not measure time.
 @Suite("Fairness between connections")
 struct FairnessTests {
     private func withSteppedServer(

@@ -354,7 +354,7 @@ struct HistoryWorld {
         guard let request else { return }
         requests += 1
         asked.append(request)
-        // I6: no waste. The client must not hold the first position of the answer.
+        // I6: no waste. The client must not request an answer whose first position it has stored.
         let isAnswerHeld =
             switch request.kind {
             case .backward:

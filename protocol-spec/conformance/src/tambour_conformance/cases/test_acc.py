@@ -45,7 +45,7 @@ def test_a_code_for_another_phone(
 
 @case("ACC-02")
 def test_another_phone(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
-    """An account moves to another phone: its sessions stay, contacts are notified, and the old phone is free."""
+    """An account moves to another phone: sessions stay, contacts are notified, the old phone is free."""
     old, new = newcomer("nina"), newcomer("new")
     phone, laptop, friend = login(old), login(old, "laptop"), login(newcomer("friend"))
     friend.call("CONTACT_UPDATE", {"contactId": phone.user_id, "action": "ADD"})
@@ -180,7 +180,7 @@ def test_days_of_inactivity(login: LogIn, newcomer: Newcomer, value: object) -> 
 @case("ACC-06")
 def test_second_thoughts(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
     """Until a deletion is cancelled, the server returns its time; a cancelled deletion does not happen."""
-    # One account registers before nina and one after her, and both request their deletion after nina does. In any order
+    # One account registers before nina, one after her. Both request their deletion after her. In any order
     # of deletion, the server would delete nina before the last of these two accounts.
     account, fences = newcomer("nina"), [newcomer("olga"), newcomer("otto")]
     first_fence, nina, last_fence = login(fences[0]), login(account), login(fences[1])
@@ -205,7 +205,7 @@ def test_second_thoughts(login: LogIn, newcomer: Newcomer, limits: Limits) -> No
 def test_groups_go_on(
     login: LogIn, newcomer: Newcomer, bob: Device, carol: Device, group: Group, limits: Limits
 ) -> None:
-    """Members are notified; an administrator, or without one the earliest member, replaces an erased owner."""
+    """Members are notified; an administrator, or else the earliest member, replaces an erased owner."""
     nina = login(newcomer("nina"))
     led, equals, guest = group(nina, bob), group(nina, carol), group(bob, nina, carol)
     # If two members joined in the same millisecond, neither would be the earliest member.

@@ -88,7 +88,7 @@ def test_how_phones_are_written(
 def test_wrong_codes(
     client: Connection, accounts: People, newcomer: Newcomer, limits: Limits, tries: str
 ) -> None:
-    """After loginCodeTries wrong codes, the right code is refused; after one wrong code less, it is accepted."""
+    """After loginCodeTries wrong codes the right code is refused; after one less it is accepted."""
     somebody = newcomer()
     token, code = ask(client, somebody.phone)["token"], accounts.code(somebody)
     for _ in range(limits["loginCodeTries"] - (tries == "all but one")):
@@ -210,7 +210,7 @@ def test_many_codes_for_one_phone(
     limits: Limits,
     known: bool,
 ) -> None:
-    """maxCodesPerPhoneFromAllPerHour requests are served; a further one only from an address of earlier logins."""
+    """maxCodesPerPhoneFromAllPerHour requests are served; later ones only from a known address."""
     most, each = limits["maxCodesPerPhoneFromAllPerHour"], limits["maxCodesPerPhonePerHour"]
     if not each < most <= 2 * each - 2 or most > MOST_CODES:
         skip(f"needs more than two addresses for maxCodesPerPhoneFromAllPerHour, {most}: {LESS}")
@@ -235,7 +235,7 @@ def test_many_codes_for_one_phone(
 def test_many_codes_for_one_address(
     client: Connection, connect: Connect, address: str, phone: Phone, limits: Limits, settings: Settings
 ) -> None:
-    """maxCodesPerAddressPerHour requests are served, for any phone; a further one only from another address."""
+    """maxCodesPerAddressPerHour requests are served, for any phone; later ones only from another address."""
     most, each = limits["maxCodesPerAddressPerHour"], limits["maxCodesPerPhonePerHour"]
     # A server that runs for other users would refuse everybody behind the same proxy for an hour.
     if most > MOST_CODES or "maxCodesPerAddressPerHour" not in settings.limits:
@@ -489,7 +489,7 @@ def test_close_no_other_session(login: LogIn, newcomer: Newcomer) -> None:
 
 @case("AUT-37")
 def test_close_one_session(login: LogIn, newcomer: Newcomer, connect: Connect) -> None:
-    """SESSIONS_CLOSE with an id ends that session; unknown ids and ids of other users' sessions change nothing."""
+    """SESSIONS_CLOSE with an id ends that session; unknown ids and ids of other users change nothing."""
     nina = newcomer("nina")
     phone, laptop, tablet, bob = login(nina), login(nina, "laptop"), login(nina, "tablet"), login("bob")
     own, lost = (device.call("SESSIONS_INFO")["sessions"][0]["id"] for device in (phone, laptop))
@@ -547,7 +547,7 @@ def test_too_many_sessions(client: Connection, login: LogIn, newcomer: Newcomer,
     sessions = nina.call("SESSIONS_INFO")["sessions"]
     equal(len(sessions), most, "sessions")
     check(any(each["current"] for each in sessions), "the session that is connected", sessions)
-    # The connection uses the session of the first token, so the last login ended the session of the second token.
+    # The connection uses the session of the first token. The last login ended the session of the second one.
     dead_token(client, found[1])
     client.call("LOGIN", {"token": found[-1]})
 
@@ -565,7 +565,7 @@ def test_login_as_somebody_else(login: LogIn, cid: Cid, whose: str) -> None:
 
 @case("AUT-18")
 def test_too_many_connections(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
-    """A token may have maxConnectionsPerToken connections; one more closes the oldest, and none of another device."""
+    """A token may have maxConnectionsPerToken connections; one more closes the oldest of this device."""
     most = limits["maxConnectionsPerToken"]
     if most > MOST_CONNECTIONS:
         skip(f"maxConnectionsPerToken is {most}, too many to open: {LESS}")

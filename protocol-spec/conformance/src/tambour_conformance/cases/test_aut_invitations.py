@@ -82,7 +82,7 @@ def test_invited(guest: Connection, accounts: People, newcomer: Newcomer, invite
 def test_not_invited(
     guest: Connection, accounts: People, newcomer: Newcomer, invite: Invite, invitation: str
 ) -> None:
-    """A phone that may not register gets the same reply as an invited phone, but no code is sent or accepted."""
+    """A phone that may not register gets the reply of an invited phone, but no code is sent or accepted."""
     invited, stranger = newcomer(), newcomer()
     invite(invited.phone)
     replies = [ask_with(guest, each.phone, invitation) for each in (stranger, invited)]

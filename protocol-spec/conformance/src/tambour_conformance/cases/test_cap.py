@@ -119,7 +119,7 @@ def gated(protocol: Bundle) -> list[tuple[str, str]]:
 @case("CAP-03")
 @pytest.mark.parametrize(("feature", "opcode"), gated(bundle.load()), ids=str)
 def test_feature_is_off(login: LogIn, rules: Rules, protocol: Bundle, feature: str, opcode: str) -> None:
-    """An opcode of a disabled feature is refused to clients that named the feature; of a killed one, to all."""
+    """A disabled feature is refused to clients that named it; a killed feature is refused to all."""
     named, other, classic = login("alice", features=[feature]), login("bob", features=[]), login("carol")
     for state, served in (
         (OFF, (False, True, True)),

@@ -94,7 +94,7 @@ def test_vote_is_a_change(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CHG-02")
 def test_deletion(login: LogIn, group: Group, cid: Cid) -> None:
-    """A message deleted for all is reported to all members; one deleted for oneself, only to the user's devices."""
+    """A message deleted for all is reported to all members; deleted for oneself, only to own devices."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob)
     edit(alice, chat, sent[3])
@@ -171,7 +171,7 @@ def test_next_mark(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CHG-05")
 def test_behind_the_floor(login: LogIn, group: Group, cid: Cid) -> None:
-    """A member who was added without the history, or who cleared it, gets no changes of the hidden messages."""
+    """A member who was added without the history, or cleared it, gets no changes of hidden messages."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, sent = said(group, cid, alice, bob)
     joining = {"chatId": chat, "userIds": [carol.user_id], "operation": "add", "showHistory": False}
@@ -194,7 +194,7 @@ def test_behind_the_floor(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CHG-05")
 def test_changes_of_others(login: LogIn, group: Group) -> None:
-    """A chat of other users and an unknown chat get the same refusal; a dialog that has not begun has no changes."""
+    """Chats of others and unknown chats get the same refusal; a dialog that has not begun has no changes."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     for chat in (group(bob), -NOBODY):
         alice.refused("chat.not.found", "CHAT_CHANGES", {"chatId": chat, "since": 0})
