@@ -11,6 +11,7 @@ struct TambourBench: AsyncParsableCommand {
         subcommands: [
             LoadCommand.self, SuiteCommand.self, CompareCommand.self, GrowthCommand.self,
             PeersCommand.self, CostsCommand.self, FairnessCommand.self, TLSCommand.self,
+            HandshakesCommand.self,
         ],
         defaultSubcommand: LoadCommand.self
     )
