@@ -4,10 +4,11 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run tambour man chat build test conformance lint format generate docs mutants release-spec dev-cert record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures journey picture clients deps docs-client clean
+.PHONY: help run tambour man portable install deb try-deb chat build test conformance lint format generate docs mutants release-spec dev-cert record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures journey picture clients deps docs-client clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
+PREFIX ?= /usr/local
 SOAK_RUNS ?= 20
 # The processor time for each fuzz target, in minutes.
 FUZZ_MINUTES ?= 3
@@ -28,6 +29,8 @@ RELEASE_TRAITS := Jemalloc,TLS
 BUILD_SERVER := swift build -c release --traits $(RELEASE_TRAITS) --product tambourd
 # Uses the traits of the server, because a build with different traits would compile all sources again.
 BUILD_CLIENT := swift build -c release --traits $(RELEASE_TRAITS) --product tambour
+# The package needs no Swift on the machine where it is installed.
+STATIC := --static-swift-stdlib --scratch-path .build/static
 # All debug builds use the traits of the tests, for the same reason.
 DEBUG := --traits PostgreSQL,TLS
 BUILD_TESTS := swift build --build-tests $(DEBUG)
@@ -62,6 +65,24 @@ man: deps-run ## Builds both programs, and writes their man pages and shell comp
 	$(BUILD_SERVER)
 	$(BUILD_CLIENT)
 	scripts/man .build/release .build/man
+
+portable: deps-run ## Builds both programs and their pages for machines without Swift, in .build/static
+	$(BUILD_SERVER) $(STATIC)
+	$(BUILD_CLIENT) $(STATIC)
+	scripts/man .build/static/release .build/static/man
+
+install: ## Installs what make portable built, with the systemd units, below PREFIX (/usr/local), as root
+	scripts/install .build/static --prefix $(PREFIX) $(if $(DESTDIR),--destdir $(DESTDIR))
+
+deb: portable ## Builds the Debian package, .build/deb/tambour_*.deb
+	@scripts/deps deb
+	rm -rf .build/deb
+	scripts/deb .build/static .build/deb
+
+try-deb: AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
+try-deb: deb ## Installs, uses, upgrades and removes the Debian package in a plain Debian tree; needs root
+	@scripts/deps try-deb
+	$(AS_ROOT) docker/packaging/try.py .build/deb/tambour_*.deb
 
 dev-cert: ## Makes a private certificate authority and a certificate for localhost, to try TLS
 	@scripts/dev-cert .build/dev-cert
@@ -139,7 +160,7 @@ docs-client: deps ## Builds the pages of the client library, with its tour, in .
 soak: deps-test ## Runs the long tests once, then every test $(SOAK_RUNS) times
 	$(BUILD_TESTS)
 	TAMBOUR_SOAK=1 $(TEST)
-	$(MAKE) mutants journey
+	$(MAKE) try-deb journey mutants
 	@for run in $$(seq $(SOAK_RUNS)); do echo "run $$run of $(SOAK_RUNS)"; $(TEST) 2>&1 | tail -n 1; done
 
 mutants: deps-conformance ## Breaks the sources in every way that a test should notice; takes hours

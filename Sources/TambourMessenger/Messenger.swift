@@ -1,4 +1,5 @@
 package import Logging
+import Synchronization
 package import TambourProtocol
 import TambourQueues
 package import TambourSQL
@@ -51,6 +52,8 @@ package final class Messenger: Sendable {
     let previews: LinkPreviews
     let clock: CommitClock
     private let passwords: PasswordHasher
+    /// The number of rewrites of the store that run or wait.
+    let vacuums = Atomic(0)
 
     private static let readerCount = 2
 

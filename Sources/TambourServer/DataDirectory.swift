@@ -16,9 +16,9 @@ package final class DataDirectory {
 
     /// Creates the directory when it is missing and takes its lock.
     ///
-    /// - Throws: when another process holds the lock, when the directory cannot be written, and
-    ///   when the directory is a backup. Opening a backup would change its database file, and the
-    ///   digests in the backup would no longer match.
+    /// - Throws: when another process holds the lock, when the directory cannot be written, when
+    ///   root opens the directory of another user, and when the directory is a backup. Opening a
+    ///   backup would change its database file, and the digests in the backup would no longer match.
     package init(_ path: String) throws(Failure) {
         self.path = path
         guard access("\(path)/\(Backup.digests)", F_OK) != 0 else {
@@ -29,6 +29,7 @@ package final class DataDirectory {
         if mkdir(path, 0o700) != 0, errno != EEXIST {
             throw Failure(description: "cannot create \(path): \(Self.reason())")
         }
+        try Self.checkOwner(of: path)
         lock = open("\(path)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard lock >= 0 else {
             throw Failure(description: "cannot write in \(path): \(Self.reason())")
@@ -37,6 +38,21 @@ package final class DataDirectory {
             close(lock)
             throw Failure(description: "another process serves \(path)")
         }
+    }
+
+    /// Refuses root in the directory of another user: the owner's server could not open the files
+    /// that root would create there.
+    private static func checkOwner(of path: String) throws(Failure) {
+        var status = stat()
+        guard geteuid() == 0, stat(path, &status) == 0, status.st_uid != 0 else { return }
+        let name = getpwuid(status.st_uid).map { String(cString: $0.pointee.pw_name) }
+        let owner = name ?? "#\(status.st_uid)"
+        throw Failure(
+            description: """
+                \(path) belongs to \(owner), and root would leave files that \(owner) cannot open: \
+                enter `sudo -u '\(owner)' tambourd …`
+                """
+        )
     }
 
     /// Releases the lock. Another server can then use the directory. Further calls do nothing.

@@ -1,4 +1,4 @@
-import Dispatch
+package import Dispatch
 import Glibc
 import Logging
 import Synchronization
@@ -123,6 +123,33 @@ package final class Server: @unchecked Sendable {
 
     /// The number of open connections, with and without a login.
     package var connectionCount: Int { gateway.connectionCount }
+
+    /// Waits until all lanes, the engine and a reader have answered.
+    ///
+    /// - Returns: the lanes' reports; nil if a lane does not answer in time, or if the engine or the
+    ///   reader fails.
+    func answeringLanes() -> [Gateway.LaneReport]? {
+        guard let lanes = gateway.laneReports(), (try? messenger.write { _ in }) != nil,
+            (try? messenger.read { _ in }) != nil
+        else { return nil }
+        return lanes
+    }
+
+    /// Returns whether all lanes, the engine and a reader answer in time. Only the lanes need to
+    /// answer while the operator rewrites the store, because commands wait for that.
+    package func isAlive(within timeout: DispatchTimeInterval) -> Bool {
+        if messenger.isVacuuming { return gateway.laneReports() != nil }
+        let answered = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async { [self] in
+            // A failure is an answer: a restart would not repair a store that cannot be written.
+            let lanes = gateway.laneReports()
+            try? messenger.write { _ in }
+            try? messenger.read { _ in }
+            if lanes != nil { answered.signal() }
+        }
+        // The rewrite may have started after the question.
+        return answered.wait(timeout: .now() + timeout) == .success || messenger.isVacuuming
+    }
 
     /// Reloads the certificates and the feature rules, and applies the rules.
     ///

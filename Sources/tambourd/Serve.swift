@@ -123,6 +123,7 @@ extension Tambourd {
 
         func run() throws {
             Signals.block()
+            let manager = ServiceManager.connect()
             let settings = try Settings(
                 flags: self,
                 environment: ProcessInfo.processInfo.environment
@@ -145,7 +146,14 @@ extension Tambourd {
                     "lanes": "\(settings.lanes)", "descriptors": "\(Self.descriptorLimit())",
                 ]
             )
-            let signal = Signals.waitForTermination { Self.reload(server, logger) }
+            manager?.reportReady()
+            manager?.watch { server.isAlive(within: $0) }
+            let signal = Signals.waitForTermination {
+                manager?.reportReloading()
+                Self.reload(server, logger)
+                manager?.reportReady()
+            }
+            manager?.reportStopping()
             logger.notice("stopping", metadata: ["signal": "\(signal)"])
             server.stop {
                 logger.notice("stopped")

@@ -129,6 +129,7 @@ struct ArithmeticTests {
         ),
         Exception("tambourd/FeatureFile.swift", "Int(", "up to three digits"),
         Exception("tambourd/Settings.swift", "Int($0)", "a text: nil for what does not fit"),
+        Exception("tambourd/ServiceManager.swift", "Int($0)", "a text: nil for what does not fit"),
     ]
 
     /// The lines that may do arithmetic on ids.

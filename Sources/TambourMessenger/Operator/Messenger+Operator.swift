@@ -51,12 +51,17 @@ extension Messenger {
         try stores.openApart()
     }
 
+    /// Whether a rewrite of the store delays all commands.
+    package var isVacuuming: Bool { vacuums.load(ordering: .relaxed) > 0 }
+
     /// Rewrites the store without deleted data. Commands wait until the rewrite ends.
     ///
     /// - Returns: the size of the file before and after, in bytes.
     package func vacuum() throws -> (before: Int64, after: Int64) {
         let result = Mutex<Result<(before: Int64, after: Int64), any Error>?>(nil)
         let done = DispatchSemaphore(value: 0)
+        vacuums.add(1, ordering: .relaxed)
+        defer { vacuums.subtract(1, ordering: .relaxed) }
         engine.queue.async { [stores] in
             let outcome = Result { try stores.vacuum() }
             result.withLock { $0 = outcome }
