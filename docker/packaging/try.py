@@ -13,6 +13,7 @@ import contextlib
 import os
 import pathlib
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -65,7 +66,7 @@ class Tree:
     def run(self, *command, user="root", check=True, home="/root", text="", **variables):
         as_user = [] if user == "root" else ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"]
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "DEBIAN_FRONTEND": "noninteractive", **variables}
-        result = subprocess.run(["chroot", self.path, *as_user, *command], env=environment, input=text, text=True,
+        result = subprocess.run(["/usr/sbin/chroot", self.path, *as_user, *command], env=environment, input=text, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if check and result.returncode:
             sys.exit(f"FAILED: {shlex.join(map(str, command))}: status {result.returncode}\n{result.stdout}{result.stderr}")
@@ -108,9 +109,11 @@ class Unit:
         words += ["--bounding-set", f"-all,+{bounding}" if bounding else "-all"]
         if ambient := options.get("AmbientCapabilities", "").removeprefix("CAP_").lower():
             words += ["--inh-caps", f"-all,+{ambient}", "--ambient-caps", f"-all,+{ambient}"]
-        if limit := options.get("LimitNOFILE"):
+        # Only a privileged process may exceed its hard limit.
+        limit = min(int(options["LimitNOFILE"]), resource.getrlimit(resource.RLIMIT_NOFILE)[1]) if "LimitNOFILE" in options else None
+        if limit:
             words = ["prlimit", f"--nofile={limit}:{limit}", *words]
-        return ["chroot", self.tree.path, *words, *shlex.split(options["ExecStart"])]
+        return ["/usr/sbin/chroot", self.tree.path, *words, *shlex.split(options["ExecStart"])]
 
     def run(self):
         """Runs the program of a unit with Type=oneshot."""
@@ -168,7 +171,7 @@ class Person:
         # The code arrives after the client has asked for it, so it goes through a pipe.
         words = ["setpriv", f"--reuid={name}", f"--regid={name}", "--init-groups",
                  "tambour", "login", NAME_AND_PORT, phone, "--ca", "/tmp/ca.pem", "--invite", invite]
-        login = subprocess.Popen(["chroot", tree.path, *words], env=self.environment, text=True,
+        login = subprocess.Popen(["/usr/sbin/chroot", tree.path, *words], env=self.environment, text=True,
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         code = wait_for(lambda: self.code(), f"no code for {phone}")
         output, _ = login.communicate(f"{code}\n{name.capitalize()}\n", timeout=60)
