@@ -5,7 +5,7 @@ extension Client {
     /// Whether a sign-in needs a password in addition to the code, and the hint for it.
     public struct PasswordDetails: Hashable, Sendable {
         public let isSet: Bool
-        /// A reminder that is shown to everybody who has the code; nil if there is none.
+        /// An optional reminder. Everybody who has the code can see it.
         public let hint: String?
     }
 

@@ -5,8 +5,8 @@ import TambourProtocol
 ///
 /// - Parameters:
 ///   - payload: At most `PacketHeader.maxLength` bytes, the limit of a frame.
-///   - compressFrom: The smallest payload, in bytes, that is compressed. Below 350 bytes,
-///     compression never saves bytes.
+///   - compressFrom: The smallest payload, in bytes, that this function tries to compress. Below
+///     350 bytes, compression never saves bytes.
 /// - Returns: false when the payload is too long for a frame. In this case `output` stays
 ///   unchanged.
 @discardableResult

@@ -130,9 +130,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     /// Returns whether a stranger's frame must stay unread until the LOGIN in flight is answered.
     ///
-    /// The outcome of the LOGIN decides the limit of an inflated payload. It also decides the
-    /// meaning of opcodes whose meaning depends on the dialect. A stranger has one LOGIN at a time,
-    /// and later LOGINs stay in the kernel's buffer.
+    /// The outcome of the LOGIN decides the limit of an inflated payload, and what an opcode means
+    /// that the dialects use differently. A stranger has one LOGIN at a time, and later LOGINs stay
+    /// in the kernel's buffer.
     private func mustAwaitLogin(_ header: PacketHeader) -> Bool {
         if reader.isAuthenticated { return false }
         guard requests.hasLogin else { return false }

@@ -5,10 +5,10 @@ package import TambourQueues
 
 /// A serial queue that serves many sockets, with one epoll descriptor and one dispatch source.
 ///
-/// The source's handler polls epoll once, serves the ready sockets and returns. Then timers,
-/// mailboxes and other blocks of the queue get their turns. One such call is a *round*. At the end
-/// of a round, the lane sends all bytes that were written during the round, with one system call
-/// per connection. It also reports the connections that were closed during the round.
+/// The source's handler polls epoll once, serves the ready sockets and returns. Such a call of the
+/// handler is a *round*. Between rounds, timers, mailboxes and other blocks of the queue run. At
+/// the end of a round, the lane sends all bytes that were written during the round, with one system
+/// call per connection. It also reports the connections that were closed during the round.
 ///
 /// A connection gets one *turn* per round. In a turn, the lane reads once. If the connection ended
 /// its last turn early, the lane presents the unconsumed bytes instead. Low-priority connections,

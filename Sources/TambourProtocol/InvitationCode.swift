@@ -30,7 +30,7 @@ package struct InvitationCode: Hashable, Sendable, CustomStringConvertible {
         self.symbols = String(decoding: symbols, as: UTF8.self)
     }
 
-    /// Reads a code exactly as a person typed it. Returns nil if the text is not a code.
+    /// Reads a code in the form in which a person typed it. Returns nil if the text is not a code.
     package init?(_ text: String) {
         var symbols: [UInt8] = []
         for byte in text.utf8 {

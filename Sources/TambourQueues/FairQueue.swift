@@ -33,7 +33,7 @@ public struct FairQueue<Subject: Hashable, Job> {
     @usableFromInline var waiting = 0
     @usableFromInline var waitingRests = 0
 
-    /// - Parameter budget: the maximum total cost of one subject's jobs in a round.
+    /// - Parameter budget: the cost of one subject's jobs in a round above which the subject rests.
     @inlinable
     public init(budget: Int64 = .max) {
         self.budget = budget

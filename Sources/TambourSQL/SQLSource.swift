@@ -52,8 +52,8 @@ package protocol SQLFileConnection: SQLConnection {
     ///   be used.
     func copy(to path: String) throws(SQLError)
 
-    /// Rewrites the file without deleted data and empties the log. Afterwards no deleted data is
-    /// left on the disk.
+    /// Rewrites the file without deleted data and empties the log. Afterwards neither the file nor
+    /// the log contains deleted data.
     ///
     /// The function takes as long as reading and writing the whole file. It temporarily needs twice
     /// the size of the file on the disk.

@@ -18,7 +18,8 @@ package final class DataDirectory {
     ///
     /// - Throws: when another process holds the lock, when the directory cannot be written, when
     ///   root opens the directory of another user, and when the directory is a backup. Opening a
-    ///   backup would change its database file, and the digests in the backup would no longer match.
+    ///   backup would change its database file, so that the digests in the backup would no longer
+    ///   match.
     package init(_ path: String) throws(Failure) {
         self.path = path
         guard access("\(path)/\(Backup.digests)", F_OK) != 0 else {

@@ -124,17 +124,6 @@ package final class Server: @unchecked Sendable {
     /// The number of open connections, with and without a login.
     package var connectionCount: Int { gateway.connectionCount }
 
-    /// Waits until all lanes, the engine and a reader have answered.
-    ///
-    /// - Returns: the lanes' reports; nil if a lane does not answer in time, or if the engine or the
-    ///   reader fails.
-    func answeringLanes() -> [Gateway.LaneReport]? {
-        guard let lanes = gateway.laneReports(), (try? messenger.write { _ in }) != nil,
-            (try? messenger.read { _ in }) != nil
-        else { return nil }
-        return lanes
-    }
-
     /// Returns whether all lanes, the engine and a reader answer in time. Only the lanes need to
     /// answer while the operator rewrites the store, because commands wait for that.
     package func isAlive(within timeout: DispatchTimeInterval) -> Bool {

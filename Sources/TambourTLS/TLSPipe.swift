@@ -3,8 +3,8 @@
 
     /// The transport of an SSL object: the bytes that have arrived, and the bytes to send.
     ///
-    /// OpenSSL reads and writes through this BIO. Unlike `BIO_s_mem`, it copies no bytes in advance
-    /// and keeps no buffer between calls.
+    /// OpenSSL reads and writes through a custom BIO. Unlike `BIO_s_mem`, it copies no bytes in
+    /// advance and keeps no buffer between calls.
     final class TLSPipe {
         /// The bytes that OpenSSL has not read yet. They are valid only during a call of the layer.
         var incoming = UnsafeRawBufferPointer(start: nil, count: 0)

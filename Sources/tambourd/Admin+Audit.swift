@@ -29,7 +29,7 @@ extension Tambourd.Admin {
         @Option(help: "Those with this in their address.")
         var address: String?
 
-        @Option(help: "Those of so many days, up to now.")
+        @Option(help: "Those of the last days, as many as given.")
         var days: Int?
 
         func run() throws {

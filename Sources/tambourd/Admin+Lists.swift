@@ -6,7 +6,7 @@ import TambourProtocol
 extension Tambourd {
     /// Options for reading lists page by page.
     struct PageOptions: ParsableArguments {
-        @Option(help: "So many lines at most; all of them by default.")
+        @Option(help: "The most lines to print; all by default.")
         var limit: Int?
 
         @Option(help: "Goes on after the line with this id.")
@@ -71,7 +71,7 @@ extension Tambourd.Admin {
             @Option(help: "Those with these letters in their title.")
             var title: String?
 
-            @Option(help: "Those with so many members or more.")
+            @Option(help: "Those with at least this many members.")
             var minMembers: Int?
 
             func run() throws {
@@ -129,7 +129,7 @@ extension Tambourd.Admin {
             @Option(help: "Those with this in their address.")
             var address: String?
 
-            @Option(help: "Those not seen for so many days.")
+            @Option(help: "Those not seen for this many days.")
             var idleDays: Int?
 
             func run() throws {
@@ -244,7 +244,7 @@ extension Tambourd.Admin {
         @OptionGroup var data: Tambourd.DataOption
 
         @Option(
-            help: "Growth since the newest sizes that are so many days old, or else the oldest."
+            help: "Growth since the newest sizes that are this many days old, or else the oldest."
         )
         var sinceDays = 1
 

@@ -163,7 +163,7 @@ extension Tambourd.Admin.Users {
         @Option(help: "The members of a chat.")
         var chat: String?
 
-        @Option(help: "Those not seen for so many days.")
+        @Option(help: "Those not seen for this many days.")
         var idleDays: Int?
 
         func run() throws {

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import Glibc
 import TambourProtocol
+import TambourServer
 
 /// Reports the server's state to systemd, for units with `Type=notify`.
 ///
@@ -24,8 +25,12 @@ final class ServiceManager: Sendable {
     }
 
     init?(environment: [String: String], processID: pid_t) {
-        guard let path = environment["NOTIFY_SOCKET"],
-            let socket = Self.socket(connectedTo: path)
+        // systemd writes the NUL at the start of an abstract name as `@`.
+        guard let name = environment["NOTIFY_SOCKET"], name.hasPrefix("/") || name.hasPrefix("@"),
+            let socket = UnixSocket.connect(
+                name.hasPrefix("@") ? "\0\(name.dropFirst())" : name,
+                type: SOCK_DGRAM
+            )
         else { return nil }
         self.socket = socket
         // A wrapper may have left variables that are meant for itself.
@@ -36,18 +41,18 @@ final class ServiceManager: Sendable {
 
     deinit { close(socket) }
 
-    /// The server accepts connections.
+    /// Reports that the server accepts connections.
     func reportReady() { send("READY=1\nSTATUS=Serving clients.") }
 
-    /// The server reloads its files. `reportReady` ends the reload.
+    /// Reports that the server reloads its files. `reportReady` ends the reload.
     func reportReloading() {
         var now = timespec()
         clock_gettime(CLOCK_MONOTONIC, &now)
         let microseconds = Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1000
-        send("RELOADING=1\nMONOTONIC_USEC=\(microseconds)\nSTATUS=Loading files again.")
+        send("RELOADING=1\nMONOTONIC_USEC=\(microseconds)\nSTATUS=Reloading.")
     }
 
-    /// The server answers its last requests and stops.
+    /// Reports that the server answers the requests in flight and stops.
     func reportStopping() { send("STOPPING=1\nSTATUS=Answering the last requests.") }
 
     /// Sends a keep-alive in each quarter of the watchdog's timeout in which `isAlive` returns
@@ -69,29 +74,5 @@ final class ServiceManager: Sendable {
         _ = Array(message.utf8).withUnsafeBytes {
             Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
         }
-    }
-
-    /// Connects a datagram socket to a path, or to an abstract name that starts with `@`.
-    private static func socket(connectedTo path: String) -> Int32? {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        var name = Array(path.utf8)
-        guard name.first == UInt8(ascii: "/") || name.first == UInt8(ascii: "@"),
-            name.count < MemoryLayout.size(ofValue: address.sun_path)
-        else { return nil }
-        if name[0] == UInt8(ascii: "@") { name[0] = 0 }
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
-        let type = Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
-        let socket = Glibc.socket(AF_UNIX, type, 0)
-        guard socket >= 0 else { return nil }
-        let length = MemoryLayout<sa_family_t>.size + name.count
-        let status = withUnsafePointer(to: address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(socket, $0, socklen_t(length))
-            }
-        }
-        if status == 0 { return socket }
-        close(socket)
-        return nil
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TambourServer
 import TambourTesting
 import Testing
 
@@ -15,19 +16,9 @@ struct ServiceManagerTests {
 
         init(at path: String) throws {
             self.path = path
-            let type = Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
-            socket = Glibc.socket(AF_UNIX, type, 0)
-            var address = sockaddr_un()
-            address.sun_family = sa_family_t(AF_UNIX)
-            var name = Array(path.utf8)
-            if name.first == UInt8(ascii: "@") { name[0] = 0 }
-            withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
-            let length = MemoryLayout<sa_family_t>.size + name.count
-            let status = withUnsafePointer(to: address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(socket, $0, socklen_t(length))
-                }
-            }
+            socket = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            let path = path.hasPrefix("@") ? "\0\(path.dropFirst())" : path
+            let status = UnixSocket.address(path) { [socket] in bind(socket, $0, $1) }
             try #require(status == 0)
         }
 

@@ -275,6 +275,47 @@ struct TidyTests {
         }
     }
 
+    @Test("no comment, document or help text contains a phrase that has to be read twice")
+    func language() throws {
+        // The titles of tests are not checked.
+        let phrases =
+            /\b(so many|anew|if there (is|are) none|who asks|what is unread|none any more)\b/
+            .ignoresCase()
+        #expect("Nil if there are none.".contains(phrases))
+        #expect("Returns so many rows.".contains(phrases))
+        var count = 0
+        func check(_ line: Substring, _ place: @autoclosure () -> String) {
+            count += 1
+            #expect(!line.contains(phrases), "\(place()): \(line)")
+        }
+        for folder in ["Sources", "Tests", "bench"] {
+            for source in try Self.sources(under: folder) where !source.path.contains("/Generated/")
+            {
+                for (number, line) in source.lines.enumerated() {
+                    let isComment = line.drop { $0 == " " }.hasPrefix("//")
+                    guard isComment || folder != "Tests" else { continue }
+                    check(line, "\(source.path):\(number + 1)")
+                }
+            }
+        }
+        for folder in ["docs", "protocol-spec"] {
+            let root = Repository.root.appending(path: folder).standardizedFileURL
+            let files = FileManager.default.enumerator(atPath: root.path)
+            while let path = files?.nextObject() as? String {
+                guard path.hasSuffix(".md") || path.hasSuffix(".yaml"),
+                    !path.hasPrefix("released/"), !path.hasPrefix("examples/")
+                else { continue }
+                let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)
+                for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false)
+                    .enumerated()
+                {
+                    check(line, "\(folder)/\(path):\(number + 1)")
+                }
+            }
+        }
+        #expect(count > 50_000)
+    }
+
     @Test("generated files say so, and only they")
     func generated() throws {
         for folder in ["Sources", "Tests", "bench"] {

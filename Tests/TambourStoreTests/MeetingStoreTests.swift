@@ -167,7 +167,7 @@ struct MeetingStoreTests {
         #expect(try nearness(of: users[2], to: users[1], in: store) == .stranger)
     }
 
-    @Test("a request compares so many rows and no more", arguments: SQLEngine.available)
+    @Test("a request compares at most maxComparedRows rows", arguments: SQLEngine.available)
     func bound(engine: SQLEngine) throws {
         let store = try TestStore(engine, limits: ["maxComparedRows": 3])
         let users = try store.users(3)

@@ -22,7 +22,7 @@ struct SearchStoreTests {
     )
     func longChat(engine: SQLEngine) throws {
         let (store, users, key) = try dialog(engine)
-        // So many messages fill two parts of the index and begin a third part.
+        // This number of messages fills two parts of the index and begins a third.
         let count = 2_300
         try store.batch { tx in
             for number in 1...count {

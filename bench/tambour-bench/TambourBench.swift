@@ -36,23 +36,23 @@ struct LoadCommand: AsyncParsableCommand {
     @Option(help: "A file of lines PHONE USER_ID TOKEN.")
     var tokens: String
 
-    @Option(help: "So many senders, each with a receiver: needs twice as many accounts.")
+    @Option(help: "The number of senders, each with a receiver: needs twice as many accounts.")
     var pairs = 50
 
-    @Option(help: "Instead of pairs: one sender, a new group of so many members.")
+    @Option(help: "Instead of pairs: one sender, and a new group with this many members.")
     var group: Int?
 
     @Option(help: "Messages that each sender keeps on their way.")
     var window = 1
 
-    @Option(help: "Instead of a window: so many messages a second in all, late or not.")
+    @Option(help: "Instead of a window: messages a second in all, late or not.")
     var rate: Double?
 
     @Option(help: "How long to measure, at most 600, after one second of warming up.")
     var seconds = 10
 
     @Option(
-        help: "End the measurement when so many messages were sent in it, 5000000 unless given."
+        help: "Ends the measurement after this many messages; 5000000 by default."
     )
     var messages: Int?
 

@@ -137,8 +137,8 @@ def preview(link: str) -> dict[str, str]:
     found = {
         "title": meta.get("og:title") or head.title,
         "description": meta.get("og:description") or meta.get("description"),
-        # The app of every reader loads the image from this host, which reveals the reader's IP address. Remove this
-        # line to avoid that.
+        # The app of every reader loads the image from the image's server, which sees the reader's IP address. Remove the
+        # next line to avoid that.
         "image": urljoin(url, meta["og:image"]) if "og:image" in meta else None,
     }
     return {key: value.strip()[:1000] for key, value in found.items() if value and value.strip()}

@@ -501,7 +501,7 @@ local spec = {
         ["error.code.wrong"] = { class = "soft", retry = "never", when = "The code does not match; some attempts are left." },
         ["error.code.expired"] = { class = "soft", retry = "refresh", when = "The code request is unknown, too old or used up. The client must request a new code." },
         ["auth.blocked"] = { class = "soft", retry = "later", when = "Too many codes were requested for a phone, from an address or on a track; too many tracks were opened; or too many wrong passwords were given. AUTH_CONFIRM also answers it for a phone whose account is blocked." },
-        ["registration.closed"] = { class = "soft", retry = "never", when = "The code is right, but the person may no longer register: since the code was requested, the invitation ended, or the server began to restrict registration. The person needs a new invitation and a new code." },
+        ["registration.closed"] = { class = "soft", retry = "never", when = "The code is right, but the person may no longer register: the invitation was used up, ended or revoked meanwhile, or the server now restricts registration. The person needs a new invitation, then a new code." },
         ["chat.not.found"] = { class = "soft", retry = "never", when = "The chat is unknown, or the caller is not a member. The caller cannot tell which." },
         ["user.not.found"] = { class = "soft", retry = "never", when = "The user is unknown, or the caller may not see the user. The caller cannot tell which." },
         ["not.found"] = { class = "soft", retry = "never", when = "The message or another object named by id does not exist for the caller." },

@@ -240,7 +240,7 @@ final class EntitySync {
                 $0.pulledAll(copies.filter { !$0.isDeleted }, of: types)
                     + $0.pulled([], tombstones: copies.filter(\.isDeleted))
                     // A full pull omits elements of series, so it does not show which elements were
-                    // deleted. The client requests all elements again.
+                    // deleted. `Client.elements` requests them again, range by range.
                     + $0.evictElements()
             }
             // The list may lack entities that were pushed during the pull. They are now marked as

@@ -150,7 +150,7 @@ package struct HistoryViewport: Equatable, Sendable {
     /// The number of stored rows after `position` in the direction of reading, up to the end of its
     /// chunk.
     package var rowsAhead: Int
-    /// The last of the rows ahead; nil if there are none.
+    /// The position of the last row ahead; nil if `rowsAhead` is 0.
     package var lastRowAhead: Position?
 
     package init(

@@ -55,8 +55,7 @@ extension StoreTransaction {
     ///
     /// - Parameters:
     ///   - server: nil keeps the stored address.
-    ///   - trust: nil keeps the stored trust, unless `server` is a new address. A new address drops
-    ///     the stored trust.
+    ///   - trust: nil keeps the stored trust, unless `server` is a new address.
     /// - Throws: `ClientError.invalid` when no server is known, or when trust is chosen for an
     ///   address without TLS.
     func set(server: ServerAddress?, trust: ServerTrust?) throws {

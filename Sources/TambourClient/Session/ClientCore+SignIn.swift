@@ -51,7 +51,7 @@ extension ClientCore {
     }
 
     /// Signs out: notifies the server if there is a connection, and deletes everything except the
-    /// server's address and the installation id.
+    /// server's address, its trust and the installation id.
     func signOut() throws(ClientError) {
         try attempt { tx in
             try endSession(tx)

@@ -2,8 +2,7 @@ extension TaskScheduler {
     /// Returns a task; nil when the scheduler does not contain it.
     package subscript(id: TaskID) -> TaskRecord? { table[id] }
 
-    /// Returns the task of this operation; nil if there is none. A done or cancelled task may have
-    /// been removed.
+    /// Returns the task of this operation, or nil. A done or cancelled task may have been removed.
     package func task(opKey: String) -> TaskRecord? {
         table.id(ofOpKey: opKey).flatMap { table[$0] }
     }

@@ -53,7 +53,7 @@ package struct AppVersion: Sendable, Hashable, Comparable {
         self.parts = parts
     }
 
-    /// The version as a label for metrics; nil for implausible versions. A client can therefore not
+    /// The version as a label for metrics; nil for implausible versions, so that a client cannot
     /// smuggle other data into metrics.
     package var label: String? {
         guard (1...4).contains(parts.count), parts.allSatisfy({ $0 < 100_000 }) else { return nil }

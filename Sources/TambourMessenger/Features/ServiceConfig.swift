@@ -132,8 +132,8 @@ package struct ServiceConfig: Sendable {
 
     private static func text(_ hash: UInt64) -> Text { Text(String(hash, radix: 16)) }
 
-    /// Returns an FNV-1a hash. A simple hash is enough, because it must only change when the
-    /// settings change.
+    /// Returns an FNV-1a hash. A simple hash is enough, because its only purpose is to change
+    /// whenever the settings change.
     private static func hash(_ bytes: [UInt8], after hash: UInt64) -> UInt64 {
         bytes.reduce(hash) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }

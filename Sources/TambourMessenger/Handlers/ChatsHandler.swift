@@ -148,9 +148,9 @@ struct ChatsHandler: Sendable {
         return reply
     }
 
-    /// Returns the messages that the caller has scheduled in a chat, the earliest first. The
-    /// anchor of the request and its numbers of messages have no effect. A scheduled message may answer another message. The reply
-    /// includes the answered message only while there is room.
+    /// Returns the messages that the caller has scheduled in a chat, the earliest first. The anchor
+    /// of the request and its numbers of messages have no effect. A scheduled message may answer
+    /// another message. The reply includes the answered message only while there is room.
     private func delayed(
         _ id: ChatID,
         of caller: Caller,

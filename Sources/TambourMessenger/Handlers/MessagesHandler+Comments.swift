@@ -146,8 +146,8 @@ extension WriteTransaction {
     /// Deletes the messages of some users in a chat or on a post, for everybody. Deletes the newest
     /// messages at once. The server deletes the rest in later steps.
     ///
-    /// Skips users who have never commented on the post. For them, the server would search all its
-    /// comments in vain.
+    /// Skips users who have never commented on the post, because the server would search all the
+    /// comments on the post in vain.
     func deleteMessages(
         of users: [UserID],
         in chat: ChatState,

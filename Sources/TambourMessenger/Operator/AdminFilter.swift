@@ -40,7 +40,7 @@ package struct AdminFilter: Equatable, Sendable {
 
     subscript(key: Key) -> String? { values[key] }
 
-    /// - Throws: `Failure` if there is a value that is not a number.
+    /// - Throws: `AdminService.Failure` if there is a value that is not a number.
     func number(_ key: Key) throws -> Int64? {
         guard let value = values[key] else { return nil }
         guard let number = Int64(value) else {
@@ -51,7 +51,7 @@ package struct AdminFilter: Equatable, Sendable {
 
     /// Returns a number of days. The limit of a century prevents an overflow of the resulting time.
     ///
-    /// - Throws: `Failure` if there is a value that is not between 0 and a century.
+    /// - Throws: `AdminService.Failure` if there is a value that is not between 0 and a century.
     func days(_ key: Key) throws -> Int64? {
         guard let days = try number(key) else { return nil }
         guard Self.dayRange.contains(days) else {
@@ -66,7 +66,7 @@ package struct AdminFilter: Equatable, Sendable {
 
     private static let dayRange: ClosedRange<Int64> = 0...36_500
 
-    /// - Throws: `Failure` if there is a value that is not in `choices`.
+    /// - Throws: `AdminService.Failure` if there is a value that is not in `choices`.
     func choice(_ key: Key, of choices: [String]) throws -> String? {
         guard let value = values[key] else { return nil }
         guard choices.contains(value) else {

@@ -2,8 +2,8 @@ import Synchronization
 import TambourProtocol
 
 /// The durations that apps measure and report with LOG. There is one histogram for each pair of
-/// span and app version. The server stores only the counts, without events, users, sessions and
-/// times of day. Text from a client never becomes a label.
+/// span and app version. The server keeps no event, user, session or time of day. Text from a
+/// client never becomes a label.
 package final class ClientTimings: Sendable {
     /// The labels of one histogram.
     package struct Key: Hashable, Comparable, Sendable {
@@ -60,8 +60,8 @@ package final class ClientTimings: Sendable {
 
     /// Counts the timings of events.
     ///
-    /// - Parameter version: the version that the client reported. It is nil before login. Strangers
-    ///   can therefore not fill the list of versions.
+    /// - Parameter version: the version that the client reported. It is nil before login, so that
+    ///   strangers cannot fill the list of versions.
     func count(_ events: [LogEvent], version: AppVersion?) {
         var spans: [LogSpanReader.Span] = []
         for event in events { LogSpanReader.append(spansOf: event, to: &spans) }

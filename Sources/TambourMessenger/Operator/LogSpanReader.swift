@@ -3,8 +3,8 @@ import TambourProtocol
 /// Reads the timings of a telemetry event in one pass over its bytes, without an allocation per
 /// span.
 ///
-/// Clients can send telemetry before login, and one frame can contain thousands of spans. To read a
-/// span must therefore cost hardly more than to skip it.
+/// Clients can send telemetry before login, and one frame can contain thousands of spans. Reading a
+/// span must therefore cost hardly more than skipping it.
 enum LogSpanReader {
     /// A name of `LogSpan`, or `other`, and the duration in milliseconds.
     typealias Span = (name: String, ms: Int64)

@@ -1,7 +1,6 @@
 /// Limits read marks.
 enum MarkRules {
-    /// Returns the requested mark. If it is later than the last message that the client can have
-    /// read, returns that message's time.
+    /// Returns the requested mark, or an earlier time if the client cannot have read that far.
     ///
     /// Some clients send a time by their own clock, and one client sends random times up to the
     /// year 2033. A mark is therefore never later than the server's time or the chat's last

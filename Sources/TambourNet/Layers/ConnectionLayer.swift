@@ -34,8 +34,8 @@ package protocol ConnectionLayer: AnyObject {
     /// for later.
     func enclose(_ bytes: UnsafeRawBufferPointer, into output: inout [UInt8])
 
-    /// Appends the bytes that end the server's side of the stream. After this call, the layer
-    /// encloses no more bytes.
+    /// Appends the bytes that end the server's side of the stream. Do not call `enclose` after this
+    /// call.
     func close(into output: inout [UInt8])
 }
 

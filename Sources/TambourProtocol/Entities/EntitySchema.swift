@@ -148,7 +148,7 @@ package struct EntitySchema: Sendable {
 }
 
 extension EntitySchema.Kind {
-    /// Returns the first reason why these fields cannot be set; nil if there is none. Checks each
+    /// Returns the first reason why these fields cannot be set; nil if they can be set. Checks each
     /// field separately. `null` is valid for every known field.
     package func flaw(in fields: [String: FieldValue]) -> EntityRefusal? {
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {

@@ -753,9 +753,9 @@ package struct LoginReply: WirePayload, Hashable {
     package var chatMarker: Int64?
     /// Messages other than those in the chats.
     package var messages: IDMap<ChatID, [Message]>
-    /// Contacts and dialog partners. If the reply has a `chatMarker`, but no `resync` of the contacts, it has
-    /// only the partners of the dialogs in `chats`. CONTACT_INFO returns the partners of the dialogs from
-    /// CHATS_LIST.
+    /// Contacts and dialog partners. If the reply has a `chatMarker`, but no `resync` of the contacts, then
+    /// of the partners who are not contacts it has only those of the dialogs in `chats`. CONTACT_INFO returns
+    /// the partners of the dialogs from CHATS_LIST.
     package var contacts: [User]
     /// Online users among the partners that NOTIF_PRESENCE covers.
     package var presence: IDMap<UserID, Presence>

@@ -14,8 +14,8 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
     /// client knows it.
     package static let historyMore = Capabilities(rawValue: 1 << 1)
     /// If a reply to LOGIN has all data of a kind although the client sent a mark, `resync` names the kind.
-    /// Items of this kind that the client stored but the reply does not have no longer exist. Without the
-    /// capability the field is left out, and a client shows deleted items until it requests them.
+    /// Stored items of this kind that are missing from the reply no longer exist. Without the capability the
+    /// field is left out, and a client shows deleted items until it requests them.
     package static let resync = Capabilities(rawValue: 1 << 2)
     /// A delta of LOGIN returns the newest changes of each kind, and `more` names the ranges that the client
     /// reads later with SYNC_MORE. Without the capability a delta of chats is never cut: it returns all

@@ -100,11 +100,12 @@ extension ChatInfoRequest: WireRequest {
 }
 
 /// Returns a page of messages around a time: `backward` messages at or before `from` and `forward` messages
-/// after it, oldest first. If `from` is absent or in the future, the page ends with the newest message.
+/// after it, oldest first. If `from` is in the future, or absent with a `backward` above 0, the page ends
+/// with the newest message. If `from` is absent and `backward` is 0, the page begins with the oldest message.
 package struct ChatHistoryRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// The time around which the page lies.
+    /// The anchor: the time around which the page lies.
     package var from: Int64?
     /// How many messages after `from`.
     package var forward: Int64
@@ -1117,7 +1118,7 @@ extension ChatHideRequest: WireRequest {
 package struct ChatSubscribeRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// True opens the chat, false closes it.
+    /// True opens the chat, or with `postId` the comments; false closes them.
     package var subscribe: Bool
     /// Open or close the comments on this post of a channel.
     package var postID: MessageID?

@@ -194,8 +194,8 @@ extension ObjPullRequest: WireRequest {
 
 /// Stores changes that a device made, perhaps long ago. The request lists its operations in this order:
 /// deletions, then creations (parents before children), then updates. Each operation is applied or refused
-/// independently of the others. The server applies a long push in parts, in this order. Other devices may see
-/// the first parts before the last ones. Results come in the order of the operations.
+/// independently of the others. The server applies a long push in parts, in this order. Other devices never
+/// see a part without all earlier parts. Results come in the order of the operations.
 package struct ObjPushRequest: WirePayload, Hashable {
     /// The device's clock when it sends the request.
     package var clientNow: Int64

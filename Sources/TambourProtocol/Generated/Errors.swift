@@ -58,9 +58,9 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         /// opened; or too many wrong passwords were given. AUTH_CONFIRM also answers it for a phone whose
         /// account is blocked.
         case authBlocked = "auth.blocked"
-        /// The code is right, but the person may no longer register: since the code was requested, the
-        /// invitation ended, or the server began to restrict registration. The person needs a new invitation
-        /// and a new code.
+        /// The code is right, but the person may no longer register: the invitation was used up, ended or
+        /// revoked meanwhile, or the server now restricts registration. The person needs a new invitation,
+        /// then a new code.
         case registrationClosed = "registration.closed"
         /// The chat is unknown, or the caller is not a member. The caller cannot tell which.
         case chatNotFound = "chat.not.found"
@@ -262,8 +262,9 @@ extension RequestError {
     package static func authBlocked(_ message: String) -> RequestError {
         RequestError(code: .authBlocked, message: message)
     }
-    /// The code is right, but the person may no longer register: since the code was requested, the invitation
-    /// ended, or the server began to restrict registration. The person needs a new invitation and a new code.
+    /// The code is right, but the person may no longer register: the invitation was used up, ended or revoked
+    /// meanwhile, or the server now restricts registration. The person needs a new invitation, then a new
+    /// code.
     package static let registrationClosed = RequestError(code: .registrationClosed, message: "The server does not register this phone without a new invitation")
     package static func registrationClosed(_ message: String) -> RequestError {
         RequestError(code: .registrationClosed, message: message)

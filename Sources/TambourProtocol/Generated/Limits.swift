@@ -17,7 +17,7 @@ package final class Limits: Sendable {
     package let maxDepth: Int
     /// 65_536 items. Limits the work for one payload. It counts the values in all its containers.
     package let maxElements: Int
-    /// 8 levels. Nested lists and maps in a value of type `any`. In a reply such a value may begin nine
+    /// 8 levels. Nested lists and maps in a value of type `any`. In a reply such a value begins up to nine
     /// levels deep, and readers stop at maxDepth.
     package let maxAnyDepth: Int
     /// 10_000 ms. Even a silent connection takes a file descriptor.
@@ -34,7 +34,7 @@ package final class Limits: Sendable {
     /// for some seconds.
     package let lastRepliesTimeoutMs: Int
     /// 256 requests. With more requests in flight the server stops reading. A client that waits for replies
-    /// never has so many.
+    /// never reaches this number.
     package let maxRequestsInFlight: Int
     /// 65_536 bytes. The bytes that a lane processes for one connection in a turn, counted after inflation.
     /// The rest waits until the other connections have had their turn.
@@ -45,8 +45,8 @@ package final class Limits: Sendable {
     package let maxTurnBytesBeforeLogin: Int
     /// 8 frames. A handshake is three frames.
     package let maxTurnFramesBeforeLogin: Int
-    /// 16_384 bytes. The bytes that a lane processes for all connections without a login together, before
-    /// other connections get their next turn.
+    /// 16_384 bytes. The bytes that a lane processes for all connections without a login together, however
+    /// many they are, before other connections get their next turn.
     package let maxStrangerBytesPerRound: Int
     /// 262_144 bytes. The bytes of pages that a lane writes before it serves its sockets again. Accounts take
     /// turns. The lane finishes a page that it has begun.
@@ -54,8 +54,8 @@ package final class Limits: Sendable {
     /// 262_144 bytes. If a client has more unread bytes than this, the server starts none of its queries and
     /// LOGINs until the client has read everything.
     package let maxOutboundBytesToStart: Int
-    /// 10_000 ms. The server closes a client that has more than maxOutboundBytesToStart unread bytes and
-    /// reads none for this long.
+    /// 10_000 ms. A client that had more than maxOutboundBytesToStart unread bytes is behind until it has
+    /// read everything. The server closes it if it reads nothing for this long meanwhile.
     package let stalledReaderTimeoutMs: Int
     /// 2_097_152 bytes. If a slow reader has more unsent bytes than this, the server closes its connection.
     package let maxOutboundBytes: Int
@@ -67,13 +67,13 @@ package final class Limits: Sendable {
     package let maxOutboundPushBytes: Int
     /// 16 errors. A peer that keeps sending nonsense is not a client.
     package let maxSoftErrors: Int
-    /// 32 requests. So many unknown opcodes count as one soft error. Apps send some at every start, but a
-    /// peer that sends nothing else is not a client.
+    /// 32 requests. This number of unknown opcodes counts as one soft error. Apps send some at every start,
+    /// but a peer that sends nothing else is not a client.
     package let unknownOpcodesPerSoftError: Int
     /// 60_000 ms. The time within which maxSoftErrors counts errors.
     package let softErrorWindowMs: Int
-    /// 100 sessions. Nobody has so many devices. One more login ends the session that was seen longest ago,
-    /// preferably one that is not connected.
+    /// 100 sessions. The logins of one user, more than anybody has devices. One more login ends the session
+    /// that was seen longest ago, preferably one that is not connected.
     package let maxSessions: Int
     /// 4 connections. A client that reconnects may briefly have two connections. Above the limit the server
     /// closes the oldest one.
@@ -85,8 +85,9 @@ package final class Limits: Sendable {
     /// one address may reconnect all at once. Above the limit the server closes a connection that made the
     /// least progress in its handshake, the oldest first.
     package let maxStrangersPerAddress: Int
-    /// 2000 ms. The server closes older strangers first. After an outage a thousand phones behind one address
-    /// need a second to log in.
+    /// 2000 ms. Above maxStrangersPerAddress, connections younger than this stay open. If descriptors run
+    /// out, they are closed last. After an outage a thousand phones behind one address need a second to log
+    /// in.
     package let strangerGraceMs: Int
     /// 10_000 ms. A TLS handshake takes two round trips. After it sessionInitTimeoutMs begins.
     package let handshakeTimeoutMs: Int
@@ -111,8 +112,8 @@ package final class Limits: Sendable {
     /// 7 days. How long an invitation that a user made can be used. The user makes it for somebody who is
     /// waiting for it.
     package let userInvitationDays: Int
-    /// 30 days. How long ended invitations stay on the operator's list. An invitation also counts against its
-    /// user's limit for this long after its creation.
+    /// 30 days. How long ended invitations stay on the operator's list. An invitation that a user made also
+    /// counts against this user's number for this long after its creation.
     package let invitationsKeptDays: Int
     /// 600_000 ms. A code that arrives late still works.
     package let loginCodeLifetimeMs: Int
@@ -137,7 +138,7 @@ package final class Limits: Sendable {
     package let passwordHashLogRounds: Int
     /// 10 tries an hour. A user who forgot the password requests an e-mail after fewer attempts.
     package let maxPasswordTriesPerHour: Int
-    /// 64 passwords. Hashing is slow on purpose. With so many waiting, further requests are refused with
+    /// 64 passwords. Hashing is slow on purpose. If this many wait, further requests are refused with
     /// `overloaded`.
     package let maxPasswordsWaiting: Int
     /// 8 passwords. One account, or one address before login, gets a small share of the queue. Callers take
@@ -252,8 +253,8 @@ package final class Limits: Sendable {
     /// 120_000 rows a minute. Ten pages of 200 messages a second are more than people scroll, and take a few
     /// hundredths of the time of one reader of the store.
     package let readsPerMinute: Int
-    /// 1024 bytes. So many bytes of a reply cost as much as a row: building and sending a KiB takes about as
-    /// long as reading a row.
+    /// 1024 bytes. This number of bytes in a reply costs as much as a row: building and sending a KiB takes
+    /// about as long as reading a row.
     package let replyBytesPerRow: Int
     /// 4 rows. An item of a page takes about four rows: itself, the message it answers, its reactions and its
     /// votes. A request that reads more rows than its cost covers pays for them afterwards.
@@ -311,7 +312,7 @@ package final class Limits: Sendable {
     /// 600 events a minute. The server only counts telemetry events and drops them.
     package let logsPerMinute: Int
     /// 100 requests. Enough for a login with mistakes, polling for a QR code, and the requests that a client
-    /// sends in one write with its LOGIN.
+    /// sends right after its LOGIN.
     package let strangerBurst: Int
     /// 60 requests a minute. A client polls a QR code every qrPollingIntervalMs. No other request is so
     /// frequent.
@@ -472,7 +473,7 @@ package final class Limits: Sendable {
     package let maxSeriesElements: Int
     /// 16_384 bytes. A long note; files are not entities.
     package let maxObjectBytes: Int
-    /// 64 fields. No type has so many fields. Unknown fields within the limit reject only their operation.
+    /// 64 fields. No type has this many fields. Unknown fields within the limit reject only their operation.
     package let maxObjectFields: Int
     /// 256 bytes. A value with its time and unit.
     package let maxSeriesElementBytes: Int
@@ -504,8 +505,8 @@ package final class Limits: Sendable {
     /// 2000 messages. Messages that a user deleted only for themselves. Unread counts exclude them, and
     /// counting reads a row for each. A user who wants to delete more clears the chat.
     package let maxHiddenPerChat: Int
-    /// 500 messages. More scheduled messages than anybody plans. The server also keeps the keys of so many
-    /// deleted ones.
+    /// 500 messages. More scheduled messages than anybody plans. The server also keeps the keys of the same
+    /// number of deleted ones.
     package let maxDelayed: Int
     /// 100 messages. The list of a chat's scheduled messages fits one reply.
     package let maxDelayedPerChat: Int
@@ -549,17 +550,17 @@ package final class Limits: Sendable {
     package let maxSearchPage: Int
     /// 32 words. As many words as a pasted sentence has. Only the first words of a longer query count.
     package let maxSearchWords: Int
-    /// 256 users. A commit counts the unread messages of at most so many receivers, which takes some
+    /// 256 users. A commit counts the unread messages of at most this many receivers, which takes some
     /// milliseconds. The other receivers get the push without a count; a later push has it.
     package let maxUnreadCounts: Int
-    /// 3000 rows. A reader works for some milliseconds on so many rows, and other users wait for it. After
-    /// these rows a page of chats ends, and a list of ids continues when the other users have had their turn.
+    /// 3000 rows. Reading this many rows takes some milliseconds, for which other users wait. After them a
+    /// page of chats ends, and a list of ids continues when the other users have had their turn.
     package let rowsPerReadStep: Int
     /// 250 items. Like rowsPerReadStep, for lists of ids that read few rows but run many statements for each
     /// id.
     package let itemsPerReadStep: Int
     /// 64 requests. Each unfinished read holds the rows it has read so far, up to the size of a reply.
-    /// Queries and LOGINs are counted separately. If so many wait for their next step, a further read
+    /// Queries and LOGINs are counted separately. If this many wait for their next step, a further read
     /// continues without waiting.
     package let maxUnfinishedReads: Int
     /// 4000 rows. The rows that one search may examine, which takes some milliseconds. Its reply says where
@@ -577,13 +578,13 @@ package final class Limits: Sendable {
     /// most recently changed ones.
     package let maxSearchedChats: Int
     /// 5000 chats. The chats that the server compares to find out whether two people share one. For a user in
-    /// more chats it compares only so many.
+    /// more chats it compares only this many.
     package let maxComparedChats: Int
     /// 100_000 rows. The memberships that one request compares to decide whom the caller may see, which takes
-    /// some ten milliseconds. After so many, anybody who is not a contact counts as a stranger.
+    /// some ten milliseconds. After this many, anybody who is not a contact counts as a stranger.
     package let maxComparedRows: Int
     /// 256 users. The people whom one user has found by phone, name or link, but has not written to or added.
-    /// So many are the last few searches.
+    /// The last few searches find about this many.
     package let maxFoundPeople: Int
     /// 20_000 users. The users for whom the server remembers the people found. It takes 40 MB if all of them
     /// have found maxFoundPeople.

@@ -1755,9 +1755,9 @@ extension MsgDeleteRangeRequest: WireRequest {
     package static var opcode: Opcode { .msgDeleteRange }
 }
 
-/// Deletes one user's comments on a post for everybody; without `postId`, one user's messages in a chat. Many
-/// messages are deleted in parts, as by CHAT_CLEAR. The caller must have the right to delete messages of
-/// others there. Other callers may delete only their own messages, where they may write.
+/// Deletes, for everybody, one user's comments on a post or, without `postId`, one user's messages in a chat.
+/// Many messages are deleted in parts, as by CHAT_CLEAR. Callers who may delete messages of others there may
+/// name any user. Other callers may name only themselves, and only where they may write.
 package struct MsgDeleteUserCommentsRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

@@ -122,7 +122,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgGetCommentsInfo = Opcode(rawValue: 91)
     /// Deletes the messages between two times for everybody.
     package static let msgDeleteRange = Opcode(rawValue: 92)
-    /// Deletes one user's comments on a post for everybody; without `postId`, one user's messages in a chat.
+    /// Deletes, for everybody, one user's comments on a post or, without `postId`, one user's messages in a
+    /// chat.
     package static let msgDeleteUserComments = Opcode(rawValue: 94)
     /// Lists the signed-in devices of the caller.
     package static let sessionsInfo = Opcode(rawValue: 96)

@@ -6,11 +6,11 @@ package struct Migration: Sendable {
     package let name: String
     private let sqlite: String
     private let postgreSQL: String
-    /// Work that SQL cannot do. It runs after the statements, in the same transaction, and may use
-    /// only the schema that this step creates.
+    /// Work that SQL cannot do. It runs after the statements, in the same transaction. It may use
+    /// only the schema as this step leaves it, because the later steps have not run yet.
     let fill: @Sendable (any SQLConnection) throws(SQLError) -> Void
 
-    /// Creates a step with one text for both engines. The text differs only in the placeholders of
+    /// Creates a step with the same text for both engines, except for the placeholders of
     /// `SQLDialect`.
     ///
     /// - Parameter template: One or several statements; see `SQLDialect.expand`.

@@ -175,8 +175,8 @@ final class SQLiteStatement: SQLStatement {
         note(sqlite3_bind_blob64(compiled, position(index), start, UInt64(bytes.count), owner))
     }
 
-    // When a message is sent, this file spends most of its time in binding. Therefore only the
-    // common path is inlined, and not the body of `compile`.
+    // When a message is sent, this file spends most of its time in binding. The common path is
+    // therefore inlined, but not the body of `compile`.
     @inline(__always)
     private var compiled: OpaquePointer? { handle ?? compile() }
 

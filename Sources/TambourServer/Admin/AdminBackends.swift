@@ -35,7 +35,9 @@ package struct LiveAdminBackend: AdminBackend {
     package var metricsText: String? {
         // Health checks read the metrics. Without this check, a server with a hung lane, engine or
         // reader would look healthy.
-        guard let lanes = server.answeringLanes() else { return nil }
+        guard let lanes = server.gateway.laneReports(), (try? write { _ in }) != nil,
+            (try? read { _ in }) != nil
+        else { return nil }
         let now = environment.wallMs()
         return server.metrics.prometheusText(gauges: [
             .init("connections", "Open connections.", server.connectionCount),

@@ -24,7 +24,7 @@ final class AdminConnection: @unchecked Sendable {
     private static let maxLine = 40_000
     /// The time limit for a request to arrive.
     private static let patience = DispatchTimeInterval.seconds(10)
-    /// The time in seconds after which the connection is closed if the client does not read the
+    /// The time in seconds after which the connection is closed if the client reads no bytes of an
     /// answer.
     private static let writePatience = 10
 

@@ -1,9 +1,13 @@
-import Glibc
+package import Glibc
 import TambourNet
 import TambourProtocol
 
-enum UnixSocket {
-    private static func address<Result>(
+/// Sockets between processes of this machine.
+package enum UnixSocket {
+    /// Calls `body` with the address of a path. A path that starts with NUL is an abstract name.
+    ///
+    /// - Returns: the result of `body`; nil if the path is too long for a socket.
+    package static func address<Result>(
         _ path: String,
         _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
     ) -> Result? {
@@ -12,10 +16,10 @@ enum UnixSocket {
         let bytes = Array(path.utf8)
         guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        // All bytes of an abstract name count, so the length must not include the rest.
+        let length = MemoryLayout<sa_family_t>.size + bytes.count
         return withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(length)) }
         }
     }
 
@@ -55,8 +59,12 @@ enum UnixSocket {
         return .socket(descriptor, peer: "admin")
     }
 
-    static func connect(_ path: String) -> Int32? {
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    /// Connects to the socket at a path.
+    ///
+    /// - Parameter type: the kind of socket, a stream or datagrams.
+    /// - Returns: a socket that child programs do not inherit; nil if no server listens.
+    package static func connect(_ path: String, type: __socket_type = SOCK_STREAM) -> Int32? {
+        let descriptor = socket(AF_UNIX, Int32(type.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
         guard address(path, { Glibc.connect(descriptor, $0, $1) }) == 0 else {
             close(descriptor)

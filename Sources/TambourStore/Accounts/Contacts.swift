@@ -2,7 +2,7 @@ package import TambourProtocol
 import TambourSQL
 
 /// A contact: a user as the owner of the contact sees this user. The two users of a dialog are
-/// contacts of each other, even if no one has added the other.
+/// contacts of each other, even if neither has added the other.
 package struct Contact: Sendable {
     package let account: Account
     /// Whether the owner added the user.
@@ -259,7 +259,7 @@ extension Contact {
 }
 
 extension ReadTransaction {
-    /// Returns the contact that `owner` has for `user`. If there is none, returns a stranger.
+    /// Returns the contact that `owner` has for `user`, or else a stranger.
     package func contact(_ user: Account, of owner: UserID) throws -> Contact {
         let contact = try store.contacts.byID.one {
             $0.bind(1, owner.rawValue)
@@ -270,8 +270,8 @@ extension ReadTransaction {
         return contact?.orStranger ?? Contact(stranger: user)
     }
 
-    /// Returns the contact that `owner` has for the user with this id. If there is none, returns a
-    /// stranger; nil for an unknown user.
+    /// Returns the contact that `owner` has for the user with this id, or else a stranger; nil for
+    /// an unknown user.
     package func contact(_ user: UserID, of owner: UserID) throws -> Contact? {
         try store.contacts.person.one {
             $0.bind(1, owner.rawValue)

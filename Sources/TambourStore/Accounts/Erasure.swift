@@ -171,7 +171,7 @@ package struct AccountEnd: Equatable, Sendable {
     /// The days of inactivity after which the account is erased; 0 for never.
     package let inactiveDays: Int
     package let isErasing: Bool
-    /// The last erased message of the chat that is being erased.
+    /// The last message that earlier steps have handled in the first chat that is not finished.
     package let erasedUpTo: MessageID
 }
 
@@ -215,15 +215,15 @@ extension ReadTransaction {
         return end ?? .unplanned
     }
 
-    /// Returns an account that is being erased. If there is none, returns an account whose stored
-    /// due time is at or before `now`; otherwise nil. The caller must compute the due time again,
-    /// because the user's activity does not update the stored time.
+    /// Returns an account that is being erased, or else an account whose stored due time is at or
+    /// before `now`, or nil. The caller must compute the due time again, because the user's
+    /// activity does not update the stored time.
     package func accountToErase(now: Int64) throws -> UserID? {
         try store.erasure.due.oneInt { $0.bind(1, now) }.map { UserID($0) }
     }
 
-    /// Returns at most `limit` chats of which the user is or was a member, or in which the user has
-    /// commented.
+    /// Returns the first chats of which the user is or was a member, or in which the user has
+    /// commented. The chats are in the order of their keys, at most `limit` of them.
     package func chatsToErase(of user: UserID, limit: Int) throws -> [ChatKey] {
         try store.erasure.chats.all {
             $0.bind(1, user.rawValue)
@@ -363,7 +363,8 @@ extension WriteTransaction {
     /// chat.
     package func chatToErase(_ key: ChatKey) throws -> ChatState? { try chat(key) }
 
-    /// Records the last erased message of the chat that is being erased.
+    /// Records the last message that the erasure has handled in the first chat that is not
+    /// finished.
     package func setErased(upTo last: MessageID, of user: UserID) throws {
         writes += 1
         try store.erasure.setErased.run {

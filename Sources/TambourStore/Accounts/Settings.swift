@@ -255,8 +255,8 @@ extension WriteTransaction {
     }
 
     /// Records that settings of `account` have changed, and stores its privacy. If the visibility
-    /// of the phone has changed, users who have the account as a contact receive it at their next
-    /// login.
+    /// of the phone has changed, users who have the account as a contact receive the contact again
+    /// at their next login.
     ///
     /// - Returns: the version of the settings. Clients store a hash that the server makes from this
     ///   version.

@@ -179,8 +179,9 @@ package final class ChatState {
     package let post: Post?
     private var ownDetails: ChatDetails
     package let created: Int64
-    /// Whether the chat has ever had more members than the fan-out threshold, or is a channel. A
-    /// change of a big chat updates the chat's own clock instead of every member's row.
+    /// Whether the chat is a channel, contains comments, or has ever had more members than the
+    /// fan-out threshold. A change of a big chat updates the chat's own clock instead of every
+    /// member's row.
     package private(set) var isBig: Bool
     package internal(set) var head: ChatHead
     var changeClock: Int64

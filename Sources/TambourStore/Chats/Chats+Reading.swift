@@ -236,7 +236,7 @@ extension ReadTransaction {
         return chat.wire
     }
 
-    /// Returns the pinned message. Nil if there is none, if it was deleted, or if the viewer cannot
+    /// Returns the pinned message; nil without a pin, after its deletion, or if the viewer cannot
     /// see it.
     private func pinnedMessage(of view: ChatView) throws -> Message? {
         guard let id = view.pinned,

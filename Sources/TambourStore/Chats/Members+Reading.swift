@@ -114,7 +114,7 @@ extension ReadTransaction {
         return (members, next)
     }
 
-    /// Returns tombstones of the chats whose membership ended for `viewer` after `since` (commit
+    /// Returns tombstones of the chats in which the viewer's membership ended after `since` (commit
     /// clock), the newest first. A tombstone contains no data that is newer than the viewer's
     /// membership.
     package func leftChats(

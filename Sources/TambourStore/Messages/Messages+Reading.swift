@@ -258,11 +258,12 @@ extension ReadTransaction {
         return messages
     }
 
-    /// Returns the message object for the wire. If `viewpoint` is nil, all members can receive the
-    /// object.
+    /// Returns the message object for the wire. If `viewpoint` is nil, the object is for all
+    /// members. The caller must then exclude the members who may not see the answered message.
     ///
-    /// If the message is a reply, the object contains the current version of the answered message.
-    /// It does not if the answered message is deleted or the viewer cannot see it.
+    /// If the message is a reply, the object contains the current version of the answered message,
+    /// unless that message is deleted or the viewer cannot see it.
+    ///
     /// - Parameter viewpoint: the viewer. The object contains the reaction and the votes of the
     ///   viewer, and the answered message only if the viewer can see it.
     package func message(

@@ -51,8 +51,8 @@ extension ChatView {
 
 /// The newest message of a chat, even if it is removed.
 package struct ChatHead: Sendable {
-    /// The id of the message; 0 in an empty chat. For comments, the id of the post before the first
-    /// comment is stored.
+    /// The id of the message; 0 in an empty chat. Before the first comment on a post is stored, the
+    /// chat of its comments has the id of the post here.
     package var id: MessageID
     /// The dense number of this message; 0 in an empty chat.
     package var number: Int64

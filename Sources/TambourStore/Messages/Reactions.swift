@@ -57,7 +57,7 @@ extension ReadTransaction {
         }
     }
 
-    /// Returns the reactions to a message as `viewer` sees them; empty if there are none.
+    /// Returns the reactions to a message as `viewer` sees them; empty if nobody has reacted.
     package func reactionInfo(of record: MessageRecord, for viewer: UserID) throws -> ReactionInfo {
         var info = try record.counters(limits: limits)
         info.yourReaction = try reaction(of: viewer, to: record)

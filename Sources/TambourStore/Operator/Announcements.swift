@@ -57,7 +57,7 @@ package struct Announcement: Sendable {
     package let text: Text
     /// The commit clock at the creation, Unix milliseconds.
     package let created: Int64
-    /// The progress of adding users: all users with ids up to this id are members of the channel.
+    /// The progress: all users with ids up to this id have been added to the channel.
     package let upTo: UserID
     /// The post; nil until the announcement is posted.
     package let message: MessageID?

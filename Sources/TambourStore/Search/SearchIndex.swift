@@ -18,8 +18,8 @@ enum SearchIndex {
     static let partMessages = blockMessages * fanOut
     /// When a chat has this number of unindexed messages, it is added to the backlog of the index.
     static let step: Int64 = 64
-    /// The maximum number of index rows that a search reads to find the parts or blocks that may
-    /// contain the words of a query.
+    /// The maximum number of index rows that a search reads for one part or area, to find the
+    /// blocks or parts that may contain the words of a query.
     static let maskRows = 512
     /// The maximum number of distinct indexed words of a block. For a block with more words, the
     /// index contains only `anyWord`. Otherwise a user who writes thousands of different words

@@ -1,5 +1,5 @@
-/// Control sequences that do not change the contents of the screen: notifications and clipboard
-/// texts.
+/// Control sequences that do not change the contents of the screen: notifications, clipboard texts
+/// and window titles.
 package enum TerminalMessage {
     /// The way to notify a user who is looking elsewhere.
     package enum Notification: Sendable {

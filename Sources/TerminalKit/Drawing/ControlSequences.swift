@@ -53,8 +53,8 @@ package enum SelectGraphicRendition {
     /// - Parameters:
     ///   - old: The current style; nil if unknown.
     package static func sequence(from old: Style?, to new: Style) -> String {
-        let anew = parameters(from: .plain, to: new)
-        let reset = "\u{1B}[" + (anew.isEmpty ? "" : (["0"] + anew).joined(separator: ";")) + "m"
+        let whole = parameters(from: .plain, to: new)
+        let reset = "\u{1B}[" + (whole.isEmpty ? "" : (["0"] + whole).joined(separator: ";")) + "m"
         guard let old else { return reset }
         let change = "\u{1B}[" + parameters(from: old, to: new).joined(separator: ";") + "m"
         return change.utf8.count < reset.utf8.count ? change : reset

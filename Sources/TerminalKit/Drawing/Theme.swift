@@ -57,7 +57,7 @@ package struct Theme: Sendable {
 
     package static let all = [dark, light, sixteen, mono, none]
 
-    /// Returns the theme with this name. If there is none, returns a theme that suits the terminal.
+    /// Returns the theme with this name, or else a theme that suits the terminal.
     package static func choose(named name: String?, depth: ColorDepth) -> Theme {
         if let theme = all.first(where: { $0.name == name }) { return theme }
         return switch depth {

@@ -10,11 +10,11 @@
 /// or `ESC O` then counts as typed keys.
 ///
 /// On slow lines, the rest of a sequence may arrive after `flush`, and it must not count as text.
-/// The parser therefore remembers that it has flushed a sequence, and a late rest continues this
-/// sequence. After `ESC [` and `ESC O`, any next bytes are the rest. After a lone ESC, bytes are
-/// the rest only if at least two arrive together and begin with `[` or `O`, because a single byte
-/// may be a typed key. While `isLate` is true, the caller should call `flush` again after about a
-/// second, to end the wait for the rest.
+/// `flush` therefore keeps a longer unfinished sequence, and a late rest also continues a sequence
+/// that was flushed. After `ESC [` and `ESC O`, any next bytes are the rest. After a lone ESC,
+/// bytes are the rest only if at least two arrive together and begin with `[` or `O`, because a
+/// single byte may be a typed key. While `isLate` is true, the caller should call `flush` again
+/// after about a second, to end the wait for the rest.
 package struct KeyParser: Sendable {
     private enum State: Sendable {
         case ground

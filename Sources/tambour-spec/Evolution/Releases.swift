@@ -322,7 +322,7 @@ struct Releases {
         return problems
     }
 
-    /// Reports problems of the release folders. If there are none, reports changes of the
+    /// Reports problems of the release folders. Without such problems, reports changes of the
     /// specification that break a release or have no note.
     func problems(of specification: Specification) -> [Problem] {
         let (found, releases) = read(for: specification.version)

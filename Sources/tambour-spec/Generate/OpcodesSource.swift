@@ -138,7 +138,7 @@ struct OpcodesSource {
     }
 
     /// Returns the argument that lists the dialects in which the number has another meaning; empty
-    /// if there are none.
+    /// without such dialects.
     private func movedIn(_ number: Int) -> String {
         let dialects = specification.dialects.filter { $0.movedOpcodes.contains(number) }
         return dialects.isEmpty ? "" : ", movedIn: \(swiftSet(dialects.map(\.name)))"

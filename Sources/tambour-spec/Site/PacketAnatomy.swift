@@ -37,7 +37,8 @@ struct PacketAnatomy {
         var key: String
     }
 
-    /// The maximum nesting depth to decode. A value that is nested more deeply is shown as one run.
+    /// The maximum nesting depth to decode. A value that is nested more deeply is shown in one run
+    /// with all bytes after it.
     private static let mostLevels = 40
 
     private(set) var runs: [Run] = []

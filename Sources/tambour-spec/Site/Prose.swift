@@ -29,7 +29,8 @@ struct Prose {
         return HTML.link(HTML.code(name), to: places.address(of: target, from: page))
     }
 
-    /// Returns a name as code. Adds a link if the name has a link target on another page.
+    /// Returns a name as code. Adds a link, unless the name has no link target or the target is
+    /// this page as a whole.
     func code(_ name: String) -> String { self.name(name) ?? HTML.code(name) }
 
     /// Returns a link to a target.

@@ -71,7 +71,7 @@ struct History: AsyncParsableCommand {
     }
 
     /// Returns a sentence that states how many messages wait to be sent and how many were refused;
-    /// nil if there are none.
+    /// nil if no message waits or was refused.
     static func summary(of unsent: [HistoryRow]) -> String? {
         let refused = unsent.count {
             if case .failed = $0.state { true } else { false }

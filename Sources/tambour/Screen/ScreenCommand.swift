@@ -66,7 +66,7 @@ struct ScreenCommand: Equatable {
         self.summary = summary
     }
 
-    /// Returns the command whose arguments the user is typing; nil if there is none.
+    /// Returns the command whose arguments the user is typing, or nil.
     static func usage(for line: String) -> ScreenCommand? {
         guard line.hasPrefix("/"), let space = line.firstIndex(of: " ") else { return nil }
         let name = line[line.index(after: line.startIndex)..<space]

@@ -103,8 +103,7 @@ extension ScreenController {
         }
     }
 
-    /// Selects the message after the message that is removed. If there is none, selects the message
-    /// before it.
+    /// Selects the message after the message that is removed, or else the message before it.
     private func selectNeighbour(of id: HistoryRow.ID) {
         let rows = state.rows.filter { $0.event == nil }
         guard let index = rows.firstIndex(where: { $0.id == id }) else { return }

@@ -167,7 +167,7 @@ extension ScreenController {
 
     private func fillGoTo() {
         guard let kind = state.panel?.kind else { return }
-        // Users cannot forward messages to chats that they have left.
+        // Users cannot forward messages to chats that they are no longer in.
         let chats = kind == .goTo ? state.chats : state.chats.filter { !$0.isGone }
         let items = chats.map { chat in
             let unread = chat.unread > 0 ? "\(chat.unread)" : ""

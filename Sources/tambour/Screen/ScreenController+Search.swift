@@ -44,8 +44,8 @@ extension ScreenController {
         }
     }
 
-    /// Returns whether the screen can query the server. It must be online, and the server cannot
-    /// search in comments.
+    /// Returns whether the screen can query the server about a chat: only while the client is
+    /// online, and not about comments, because the server cannot search in them.
     private func canAskServer(in chat: ChatID?) -> Bool {
         state.connection == .online && (chat == nil || chat != state.comments?.id)
     }

@@ -134,7 +134,7 @@ extension ScreenController {
     }
 
     /// Looks up in the data on this device whom the user can mention in a chat. In a dialog, this
-    /// is the partner; in other chats, the recent senders.
+    /// is the partner; in a group and in comments, the recent senders; in a channel, nobody.
     func learnWhoWrote(in chat: ChatID) {
         guard let me else { return }
         let areComments = state.comments?.id == chat

@@ -108,8 +108,8 @@ struct ScreenState {
         return "Enter sends \(Client.parts(of: text).count) messages"
     }
 
-    /// What the status line says between two attempts to connect. If TLS or a certificate is the
-    /// cause, the text names the problem.
+    /// What the status line says between two attempts to connect. The text names a cause that does
+    /// not pass with the network, such as an expired certificate.
     var offlineWords: String {
         switch connectionFailure {
         case .untrusted, .wrongKey: "offline: the server is not trusted"

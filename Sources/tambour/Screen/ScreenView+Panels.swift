@@ -31,7 +31,7 @@ extension ScreenView {
                 case .vote where row?.poll == nil, .edit where row?.isOwn == false,
                     .quoted where row?.quote == nil:
                     ""
-                // Users cannot reply to a post of a channel, but they can comment on it.
+                // Readers of a channel cannot reply to its posts, but they can comment on them.
                 case .thread where isPost: state.keys.hint(.comments, "comments", after: "  ")
                 default: state.keys.hint(action, word, after: "  ")
                 }

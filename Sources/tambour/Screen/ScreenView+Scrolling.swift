@@ -12,8 +12,8 @@ extension ScreenView {
         let height: Int
     }
 
-    /// Returns the line of a message that is nearest to the bottom of the pane; nil if no such line
-    /// is visible.
+    /// Returns the line of a message that is nearest to the bottom of the pane, at the bottom or
+    /// above it; nil if there is no such line.
     func bottomLine(of state: ScreenState, _ width: Int) -> LineOfMessage? {
         let lines = lines(of: state, width)
         let end = max(0, lines.count - state.scroll)

@@ -26,7 +26,7 @@ struct SignInForm {
     private(set) var step = Step.address
     private(set) var fields: [Field]
     private(set) var focused = 0
-    /// A text about the request in progress; nil if there is none. During the request, the form
+    /// A text about the request in progress, or nil between requests. During a request, the form
     /// takes no input, and Esc cancels the request.
     var working: String?
     var error: String?

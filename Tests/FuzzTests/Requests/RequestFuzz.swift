@@ -101,7 +101,7 @@ struct RequestFuzz {
         }
         let slowed = tally.refusals["too.many.requests", default: 0]
         if slowed > tally.sent / 10 {
-            // With so many refusals by rate limits, the run tested the limits rather than the
+            // With more refusals by rate limits, the run would test the limits rather than the
             // handlers.
             tally.add(FuzzFinding(kind: "\(slowed) requests were too many", request: nil))
         }

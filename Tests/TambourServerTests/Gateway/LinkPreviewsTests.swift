@@ -120,7 +120,7 @@ struct LinkPreviewsTests {
         #expect(previews.preview(id) == nil)
     }
 
-    @Test("only so many are kept; the oldest go")
+    @Test("the number of kept previews is limited; the oldest is dropped")
     func bounded() throws {
         let (previews, answers) = (try previews(["maxLinkPreviewsKept": 4]), Answers())
         for number in 0..<7 {

@@ -139,7 +139,7 @@ struct RateLimiterTests {
         _ = rates.take(from: .send, of: alice)
     }
 
-    @Test("any number of users takes the memory of so many buckets")
+    @Test("any number of users takes the memory of a limited number of buckets")
     func memory() throws {
         let rates = try limiter(["maxRateBuckets": 100])
         var random = SystemRandomNumberGenerator()

@@ -329,7 +329,7 @@ struct StrangersTests {
     }
 
     @Test(
-        "an account and a token have so many connections, the oldest go",
+        "an account and a token have a limited number of connections; the oldest is closed",
         arguments: [true, false]
     )
     func perAccount(isToken: Bool) throws {

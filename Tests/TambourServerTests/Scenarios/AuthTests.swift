@@ -68,7 +68,7 @@ struct AuthRequestTests {
         }
     }
 
-    @Test("a phone gets so many codes an hour, and again after the hour")
+    @Test("the codes of a phone are limited in each hour")
     func perPhone() throws {
         let clock = ManualClock()
         try withServer(limits: ["maxCodesPerPhonePerHour": 2], environment: clock.environment) {
@@ -125,7 +125,7 @@ struct AuthRequestTests {
         }
     }
 
-    @Test("an address gets so many codes an hour, whatever the phones")
+    @Test("the codes of an address are limited in each hour, whatever the phones")
     func perAddress() throws {
         try withServer(limits: ["maxCodesPerAddressPerHour": 2]) { server in
             for _ in 0..<2 { _ = try server.connect().ask(server.freshPhone()) }

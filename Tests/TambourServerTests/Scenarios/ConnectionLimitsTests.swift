@@ -108,7 +108,7 @@ struct ConnectionLimitsTests {
         }
     }
 
-    @Test("nonsense is answered so many times, then the connection ends")
+    @Test("nonsense is answered a limited number of times, then the connection ends")
     func softErrors() throws {
         try withServer(limits: ["maxSoftErrors": 3]) { server in
             let client = try server.connect()

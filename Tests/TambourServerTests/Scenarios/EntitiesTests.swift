@@ -306,7 +306,7 @@ struct ObjPushTests {
         }
     }
 
-    @Test("a user has no more than so many entities, and so many elements")
+    @Test("the entities of a user and their elements are limited")
     func many() throws {
         let limits = ["maxObjects": 3, "maxSeriesElements": 2]
         try withEntityDevices(limits: limits) { _, phone, _, profile in

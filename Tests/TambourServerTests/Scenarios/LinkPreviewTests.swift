@@ -91,7 +91,7 @@ struct LinkPreviewTests {
         }
     }
 
-    @Test("one connection has only so many under way; further ones get nothing")
+    @Test("the previews in flight of a connection are limited; further ones get nothing")
     func asked() throws {
         try withPair(
             limits: ["maxLinkPreviewsAsked": 2],

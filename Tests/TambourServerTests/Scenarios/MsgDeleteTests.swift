@@ -193,7 +193,7 @@ struct MsgDeleteTests {
         }
     }
 
-    @Test("so many messages of a chat one deletes for oneself, and clears it then")
+    @Test("the messages that a user hides in a chat are limited; then the user clears it")
     func hiddenQuota() throws {
         try withServer(limits: ["maxHiddenPerChat": 3]) { server in
             let alice = try server.signUp("Alice")

@@ -92,7 +92,7 @@ struct QRLoginTests {
         }
     }
 
-    @Test("so many an hour are approved, also when some of them are used up or void")
+    @Test("the approvals of an hour are limited, also when some of them are used or void")
     func manyApprovals() throws {
         let clock = ManualClock()
         let limits = ["maxQRApprovalsPerHour": 3]

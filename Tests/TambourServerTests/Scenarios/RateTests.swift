@@ -132,7 +132,7 @@ struct RateTests {
         }
     }
 
-    @Test("so many dialogs may be begun in an hour; those that are there go on")
+    @Test("the new dialogs of an hour are limited; existing dialogs continue")
     func strangers() throws {
         let clock = ManualClock()
         try withServer(limits: ["maxNewDialogsPerHour": 2], environment: clock.environment) {

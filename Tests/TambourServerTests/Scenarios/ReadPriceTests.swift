@@ -185,7 +185,7 @@ struct ReadPriceTests {
         }
     }
 
-    @Test("a user waits to be let into so many chats at once")
+    @Test("a user waits to be let into a limited number of chats at once")
     func joinRequests() throws {
         try withPair(limits: ["maxJoinRequests": 2]) { _, alice, bob, _ in
             let groups = try (0..<3).map {

@@ -11,7 +11,7 @@ struct Property<Step> {
     var soak: Int
     /// Returns the steps of one play.
     var generate: (inout SeededGenerator) -> [Step]
-    /// Plays steps and returns the error; nil if there is none. All other choices depend only on
+    /// Plays steps and returns the error, or nil after a success. All other choices depend only on
     /// the seed.
     var failure: ([Step], UInt64) -> String?
 

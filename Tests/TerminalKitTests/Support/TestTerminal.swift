@@ -82,8 +82,7 @@ struct TestTerminal {
     }
 
     /// Compares the terminal with `surface`, whose colours are reduced to `depth`. Returns the
-    /// first violation; if there is none, the first difference; nil if there is no difference,
-    /// either.
+    /// first violation, or else the first difference, or nil.
     func difference(from surface: Surface, depth: ColorDepth = .trueColor) -> String? {
         if let violation = violations.first { return violation }
         if size != surface.size { return "the size is \(size)" }

@@ -200,7 +200,7 @@ final class PlayDevice {
         try await display.wait(for: "\(name): \(what)", seconds: 30) { _ in look(holds) }
     }
 
-    /// Waits until the screen has read all changes that it knows of.
+    /// Waits until the screen has read all changes that it was told about.
     func waitForReading() async throws {
         let screen = screen
         try await display.wait(for: "\(name): the end of reading", seconds: 30) { _ in

@@ -107,7 +107,7 @@ class People:
                 raise RuntimeError(f"--code-cmd printed no code of {account.phone}")
 
     def newest_code(self, phone: str) -> str:
-        """The last code that has arrived at a phone or another address; empty if there is none."""
+        """The last code that has arrived at a phone or another address; empty before the first."""
         if self.code_command is None:
             skip(f"needs a code of {phone}: give a token= for each device, a code=, or --code-cmd")
         command = self.code_command.replace("{phone}", phone)

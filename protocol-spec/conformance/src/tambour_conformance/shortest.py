@@ -25,7 +25,7 @@ Kind = str | Mapping[str, str]
 
 
 def longer_than_needed(data: bytes, fields: Sequence[Mapping[str, Any]], protocol: Bundle) -> str | None:
-    """A JSON pointer to the first value in the map `data` that has a shorter form; None if there is none.
+    """A JSON pointer to the first value in the map `data` that has a shorter form, or None.
 
     Values of type `any` may have any form, and floats may have 32 or 64 bits. `data` must be valid.
     """

@@ -23,7 +23,7 @@ SAVED = 0
 NOBODY = (1 << 61) + 1
 DAY_MS = 86_400_000
 #: How many requests a helper sends before it reads the first reply. This is far below the server's limit of
-#: requests in flight, and the pushes of so many requests are far below its limit for a slow reader.
+#: requests in flight, and the pushes of these requests are far below its limit for a slow reader.
 BURST = 60
 
 

@@ -111,7 +111,7 @@ def limited(
     """The example requests in which one field, at any depth, has the size of its limit plus `excess`.
 
     The kinds of limits are `limit` (UTF-16 units), `limitBytes` and `limitItems`. A field with a limit of
-    units is not tested for bytes, because a text of so many ASCII characters never has too many bytes.
+    units is not tested for bytes, because an ASCII text within the limit never has too many bytes.
     """
 
     def long(field: dict[str, Any], present: Any) -> list[tuple[str, Any]]:
@@ -223,7 +223,7 @@ def _mutations(protocol: Bundle, opcode: Opcode, variants: Any) -> list[Mutation
 
 
 def _at(value: Any, path: tuple[str | int, ...]) -> Any:
-    """The value of an example at a path; None if there is none."""
+    """The value of an example at a path, or None."""
     for step in path[:-1]:
         value = value[step]
     return value.get(path[-1])

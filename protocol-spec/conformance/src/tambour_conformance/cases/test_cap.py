@@ -19,7 +19,7 @@ from tambour_conformance.talk import login_again, only, say, settled
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
-#: LOGIN2 omits contacts only if there are thousands; no case can create so many.
+#: LOGIN2 omits contacts only if there are thousands; no case can create that number.
 OUT_OF_REACH = {("LOGIN2", "more")}
 
 #: (opcode, key, capability) of each field of a reply that needs a capability.

@@ -27,7 +27,7 @@ def update(device: Device, user: int, action: str, **fields: Any) -> dict[str, A
 
 
 def contact_in(reply: Any, user: int) -> dict[str, Any] | None:
-    """The contact with this user id in a reply to LOGIN; None if there is none."""
+    """The contact with this user id in a reply to LOGIN, or None."""
     found = [each for each in reply.value.get("contacts", []) if each["id"] == user]
     return only(found, f"contact {user}") if found else None
 
